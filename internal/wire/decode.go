@@ -1,0 +1,422 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxRequestDepth bounds how deep arrays and objects may nest in a request; a reply may reach the 10,000 levels of the JSON decoder.
+const MaxRequestDepth = 512
+
+var (
+	// Lone surrogate escapes pass: common servers and clients write them when a text is cut inside an emoji. Bytes that are
+	// not UTF-8 are looked for apart, since the option allows both.
+	requestOptions = jsontext.AllowInvalidUTF8(true)
+	replyOptions   = joinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+)
+
+// joinOptions makes one Options of several, so that a reset of a pooled decoder need not.
+func joinOptions(opts ...jsontext.Options) jsontext.Options {
+	return jsontext.NewDecoder(bytes.NewReader(nil), opts...).Options()
+}
+
+// Kind is what a JSON-RPC message is.
+type Kind uint8
+
+// The kinds of messages.
+const (
+	Request Kind = iota + 1
+	Notification
+	Result
+	Failure
+)
+
+// ErrBatch says that a text is a JSON array, which only some revisions allow.
+var ErrBatch = errors.New("the message is an array")
+
+// A Message is one JSON-RPC message. Its parts share the bytes that it was read from.
+type Message struct {
+	Kind   Kind
+	ID     []byte // as written; nil where there is none
+	Method string
+	Params Object // zero where there is none
+	Result Object // zero where it is absent or no object
+	Error  *Error
+
+	params, result, failure bool // the member is present
+	version                 bool // jsonrpc is "2.0"
+	// Room for the members of params or result, so that a small message costs no further allocation.
+	room [12]member
+}
+
+// ParseRequest reads one message of a client. Names must not repeat at any depth, all text must be UTF-8, and
+// nothing may follow. An error is ErrBatch or a *SyntaxError with the JSON-RPC code to answer with; m.ID is then set
+// if the id could be read.
+func ParseRequest(data []byte) (*Message, error) {
+	if !utf8.Valid(data) {
+		return nil, &SyntaxError{Code: CodeParse, Reason: "the message is not valid UTF-8", Offset: -1}
+	}
+	if deeper(data, MaxRequestDepth) {
+		return nil, &SyntaxError{Code: CodeParse, Reason: "the message nests too deep", Offset: -1}
+	}
+	m := new(Message)
+	if err := m.parse(data, requestOptions); err != nil {
+		return nil, err
+	}
+	return m, m.checkRequest()
+}
+
+// ParseReply reads one message of a server: a response, or a notification or request of its own. Bytes that are
+// not UTF-8 become U+FFFD. Names may repeat, but not those that decide what the message is.
+func ParseReply(data []byte) (*Message, error) {
+	if !utf8.Valid(data) {
+		data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
+	}
+	m := new(Message)
+	if err := m.parse(data, replyOptions); err != nil {
+		return nil, err
+	}
+	return m, m.checkReply()
+}
+
+// ParseObject reads the text of one JSON object. Names may repeat.
+func ParseObject(data []byte) (Object, error) {
+	d := borrow(data, replyOptions)
+	defer d.free()
+	o, err := d.object(nil)
+	if err != nil {
+		return Object{}, err
+	}
+	return o, d.end()
+}
+
+// Batch are the texts of the messages in a JSON array, between 1 and max of them. Nothing may follow the array. An error
+// is a *SyntaxError.
+func Batch(data []byte, max int) ([][]byte, error) {
+	d := borrow(data, replyOptions)
+	defer d.free()
+	if _, err := d.value(); err != nil {
+		return nil, d.fail(err)
+	}
+	if err := d.end(); err != nil {
+		return nil, err
+	}
+	elements, ok := Elements(data, max)
+	if !ok || len(elements) == 0 {
+		return nil, &SyntaxError{Code: CodeInvalidRequest, Reason: "the batch is empty, too long or not an array", Offset: -1}
+	}
+	return elements, nil
+}
+
+func (m *Message) parse(data []byte, opts jsontext.Options) error {
+	d := borrow(data, opts)
+	defer d.free()
+	switch d.dec.PeekKind() {
+	case '{':
+	case '[':
+		return ErrBatch
+	default:
+		if _, err := d.value(); err != nil {
+			return d.fail(err)
+		}
+		return &SyntaxError{Code: CodeInvalidRequest, Reason: "the message is not an object", Offset: 0}
+	}
+	if _, err := d.dec.ReadToken(); err != nil {
+		return d.fail(err)
+	}
+	seen := 0
+	for d.dec.PeekKind() != '}' {
+		name, err := d.value()
+		if err != nil {
+			return m.syntax(d.fail(err))
+		}
+		bit, err := m.readMember(d, name)
+		if err != nil {
+			return m.syntax(err)
+		}
+		if seen&bit != 0 {
+			return m.syntax(&SyntaxError{Code: CodeInvalidRequest, Reason: "a member of the message is repeated", Offset: d.dec.InputOffset()})
+		}
+		seen |= bit
+	}
+	if _, err := d.dec.ReadToken(); err != nil {
+		return m.syntax(d.fail(err))
+	}
+	return m.syntax(d.end())
+}
+
+// readMember reads the value that follows name and gives the name's own bit, zero for one that is not read.
+func (m *Message) readMember(d *decoder, quoted []byte) (int, error) {
+	name := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		decoded, _ := jsontext.AppendUnquote(nil, quoted)
+		name = decoded
+	}
+	switch string(name) {
+	case "params":
+		m.params = true
+		if d.dec.PeekKind() == '{' {
+			var err error
+			m.Params, err = d.object(m.room[:0])
+			return 1, err
+		}
+	case "result":
+		m.result = true
+		if d.dec.PeekKind() == '{' {
+			var err error
+			m.Result, err = d.object(m.room[:0])
+			return 2, err
+		}
+	}
+	value, err := d.value()
+	if err != nil {
+		return 0, d.fail(err)
+	}
+	switch string(name) {
+	case "jsonrpc":
+		m.version = string(value) == `"2.0"`
+		return 4, nil
+	case "id":
+		m.ID = value
+		return 8, nil
+	case "method":
+		var ok bool
+		if m.Method, ok = method(value); !ok {
+			return 16, &SyntaxError{Code: CodeInvalidRequest, Reason: "method is not a string", Offset: d.dec.InputOffset()}
+		}
+		return 16, nil
+	case "params":
+		if string(value) != "null" {
+			return 1, &SyntaxError{Code: CodeInvalidParams, Reason: "params is not an object", Offset: d.dec.InputOffset()}
+		}
+		return 1, nil
+	case "result":
+		return 2, nil
+	case "error":
+		m.failure = true
+		m.Error = readError(value)
+		return 32, nil
+	}
+	return 0, nil
+}
+
+// syntax adds the id, so that the answer can repeat it. Of a text that is not JSON nothing is sure.
+func (m *Message) syntax(err error) error {
+	if e, ok := errors.AsType[*SyntaxError](err); ok && e.Code != CodeParse && validID(m.ID) {
+		e.ID = m.ID
+	}
+	return err
+}
+
+func (m *Message) checkRequest() error {
+	bad := func(reason string) error {
+		return m.syntax(&SyntaxError{Code: CodeInvalidRequest, Reason: reason, Offset: -1})
+	}
+	if m.ID != nil && !validID(m.ID) {
+		return bad("id is neither a string nor an integer")
+	}
+	if !m.version {
+		return bad(`jsonrpc is not "2.0"`)
+	}
+	response := m.result || m.failure
+	switch {
+	case m.Method != "" && response:
+		return bad("the message is both a request and a response")
+	case m.Method != "" && m.ID != nil:
+		m.Kind = Request
+	case m.Method != "":
+		m.Kind = Notification
+	case !response:
+		return bad("method is missing")
+	default:
+		return m.checkResponse(bad)
+	}
+	return nil
+}
+
+func (m *Message) checkReply() error {
+	bad := func(reason string) error {
+		return m.syntax(&SyntaxError{Code: CodeInvalidRequest, Reason: reason, Offset: -1})
+	}
+	switch {
+	case m.Method == "":
+		return m.checkResponse(bad)
+	case m.result || m.failure:
+		return bad("the message is both a request and a response")
+	case m.ID != nil:
+		m.Kind = Request
+	default:
+		m.Kind = Notification
+	}
+	return nil
+}
+
+func (m *Message) checkResponse(bad func(string) error) error {
+	switch {
+	case m.result && m.failure:
+		return bad("the message has a result and an error")
+	case m.failure && m.Error == nil:
+		return bad("error is not an object with an integer code")
+	case m.failure:
+		m.Kind = Failure
+	case !m.result:
+		return bad("the message has neither a method nor a result nor an error")
+	case m.Result.IsZero():
+		return bad("result is not an object")
+	default:
+		m.Kind = Result
+	}
+	return nil
+}
+
+// readError gives nil for a value that is no JSON-RPC error.
+func readError(value []byte) *Error {
+	o, err := ParseObject(value)
+	if err != nil || !o.Unique("code", "message", "data") {
+		return nil
+	}
+	code, _ := o.Value("code")
+	n, ok := Int(code)
+	if !ok {
+		return nil
+	}
+	e := &Error{Code: n, Raw: o}
+	e.Message, ok = o.String("message")
+	e.BadMessage = !ok || e.Message == ""
+	e.Data, _ = o.Value("data")
+	return e
+}
+
+// validID follows the specification: a string or an integer, never null (basic, requests).
+func validID(raw []byte) bool {
+	if len(raw) == 0 {
+		return false
+	}
+	if raw[0] == '"' {
+		return true
+	}
+	digits := bytes.TrimPrefix(raw, []byte("-"))
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(digits) > 0
+}
+
+// A decoder borrows a pooled jsontext.Decoder for one text.
+type decoder struct {
+	dec  jsontext.Decoder
+	buf  bytes.Buffer
+	data []byte
+}
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+func borrow(data []byte, opts jsontext.Options) *decoder {
+	d := decoders.Get().(*decoder)
+	d.data = data
+	d.buf = *bytes.NewBuffer(data)
+	d.dec.Reset(&d.buf, opts)
+	return d
+}
+
+func (d *decoder) free() {
+	d.data = nil
+	d.buf = bytes.Buffer{}
+	d.dec.Reset(&d.buf)
+	decoders.Put(d)
+}
+
+// value reads the next value and gives its text, which shares the decoder's data.
+func (d *decoder) value() ([]byte, error) {
+	v, err := d.dec.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	end := int(d.dec.InputOffset())
+	return d.data[end-len(v) : end : end], nil
+}
+
+// object reads the next value, which must be an object, and notes its members in room or beyond it.
+func (d *decoder) object(room []member) (Object, error) {
+	t, err := d.dec.ReadToken()
+	if err != nil {
+		return Object{}, d.fail(err)
+	}
+	if t.Kind() != '{' {
+		return Object{}, &SyntaxError{Code: CodeInvalidRequest, Reason: "the value is not an object", Offset: d.dec.InputOffset()}
+	}
+	start := int(d.dec.InputOffset()) - 1
+	for d.dec.PeekKind() != '}' {
+		name, err := d.value()
+		if err != nil {
+			return Object{}, d.fail(err)
+		}
+		nameEnd := int(d.dec.InputOffset())
+		value, err := d.value()
+		if err != nil {
+			return Object{}, d.fail(err)
+		}
+		valueEnd := int(d.dec.InputOffset())
+		room = append(room, member{
+			nameStart: uint32(nameEnd - len(name) - start), nameEnd: uint32(nameEnd - start),
+			valueStart: uint32(valueEnd - len(value) - start), valueEnd: uint32(valueEnd - start),
+			escaped: bytes.IndexByte(name, '\\') >= 0,
+		})
+	}
+	if _, err := d.dec.ReadToken(); err != nil {
+		return Object{}, d.fail(err)
+	}
+	end := int(d.dec.InputOffset())
+	return Object{raw: d.data[start:end:end], members: room}, nil
+}
+
+// end checks that nothing but white space is left.
+func (d *decoder) end() error {
+	if _, err := d.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return &SyntaxError{Code: CodeParse, Reason: "something follows the message", Offset: d.dec.InputOffset()}
+	}
+	return nil
+}
+
+// fail keeps the offset and drops the text, which quotes the message.
+func (d *decoder) fail(err error) error {
+	e := &SyntaxError{Code: CodeParse, Reason: "the message is not valid JSON", Offset: d.dec.InputOffset()}
+	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		e.Offset = s.ByteOffset
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			e.Code, e.Reason = CodeInvalidRequest, "a name stands twice in one object"
+		}
+	}
+	return e
+}
+
+// deeper reports whether data nests deeper than max. Counting the brackets settles almost every message.
+func deeper(data []byte, max int) bool {
+	if bytes.Count(data, []byte{'['})+bytes.Count(data, []byte{'{'}) <= max {
+		return false
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > max {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}

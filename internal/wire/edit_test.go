@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func object(t *testing.T, text string) Object {
+	t.Helper()
+	o, err := ParseObject([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestEdited(t *testing.T) {
+	replace := func(name, value string) Edit { return Edit{Name: name, Value: []byte(value)} }
+	remove := func(name string) Edit { return Edit{Name: name} }
+	tests := []struct {
+		in    string
+		edits []Edit
+		want  string
+	}{
+		{`{"a":1,"b":2}`, nil, `{"a":1,"b":2}`},
+		{`{ "a" : 1 , "b":2.0}`, []Edit{remove("c")}, `{ "a" : 1 , "b":2.0}`},
+		{`{"a": 1,"b":2.0,"c":null}`, []Edit{replace("b", `"x"`)}, `{"a": 1,"b":"x","c":null}`},
+		{`{"a":1,"b":2}`, []Edit{remove("a")}, `{"b":2}`},
+		{`{"a":1,"b":2}`, []Edit{remove("b")}, `{"a":1}`},
+		{`{"a":1}`, []Edit{remove("a")}, `{}`},
+		{`{}`, []Edit{replace("a", `1`)}, `{"a":1}`},
+		{`{"a":1}`, []Edit{replace("b", `[]`), replace("c", `3`)}, `{"a":1,"b":[],"c":3}`},
+		{`{"n\u0061me":1,"name":2}`, []Edit{replace("name", `3`)}, `{"n\u0061me":3,"name":3}`},
+		{`{"n\u0061me":1,"x":2,"name":2}`, []Edit{remove("name")}, `{"x":2}`},
+		{`{"NAME":1,"name":2}`, []Edit{remove("name")}, `{"NAME":1}`},
+	}
+	for _, tt := range tests {
+		if got := string(object(t, tt.in).Edited(tt.edits...)); got != tt.want {
+			t.Errorf("%s edited: %s, want %s", tt.in, got, tt.want)
+		}
+	}
+	if got := string((Object{}).Edited(replace("a", "1"))); got != `{"a":1}` {
+		t.Errorf("no object, edited: %s", got)
+	}
+	if got := string((Object{}).Edited()); got != `{}` {
+		t.Errorf("no object, not edited: %s", got)
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	const in = "{\n \"a b\" : [ 1.0 ,\t\"x \\\" y\\n\" ] ,\r\n\"c\\\\\":{ }\n}"
+	if got, want := string(OneLine([]byte(in))), `{"a b":[1.0,"x \" y\n"],"c\\":{}}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if in := []byte(`{ "a" : 1 }`); &OneLine(in)[0] != &in[0] {
+		t.Error("a text without a line end was copied")
+	}
+}
+
+func TestUnquote(t *testing.T) {
+	for in, want := range map[string]string{`"a"`: "a", `"\u0061\n"`: "a\n", `"\ud83d"`: "\uFFFD", `"\ud83d\ude00"`: "😀", `""`: ""} {
+		if got, ok := Unquote([]byte(in)); !ok || got != want {
+			t.Errorf("%s: %q, %v; want %q", in, got, ok, want)
+		}
+	}
+	for _, in := range []string{`1`, `null`, ``, `{}`} {
+		if _, ok := Unquote([]byte(in)); ok {
+			t.Errorf("%s reads as a string", in)
+		}
+	}
+}
+
+func TestAppendString(t *testing.T) {
+	for _, s := range []string{"", "plain", `quote " and \ back`, "line\nend", "é😀", "\x00", "bad\xff", "\x7f"} {
+		var got string
+		if err := json.Unmarshal(AppendString(nil, s), &got); err != nil {
+			t.Errorf("%q: %v", s, err)
+		}
+		if want := string([]rune(s)); got != want {
+			t.Errorf("%q is written as %s", s, AppendString(nil, s))
+		}
+	}
+}
+
+func TestEncode(t *testing.T) {
+	for _, tt := range []struct{ got, want string }{
+		{string(AppendResult(nil, []byte(`"1"`), []byte(`{}`))), `{"jsonrpc":"2.0","id":"1","result":{}}`},
+		{string(AppendError(nil, nil, &Error{Code: CodeParse, Message: "m"})), `{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}`},
+		{string(AppendError(nil, []byte(`1`), &Error{Code: 5, Message: "m", Data: []byte(`[1]`)})), `{"jsonrpc":"2.0","id":1,"error":{"code":5,"message":"m","data":[1]}}`},
+		{string(AppendRequest(nil, nil, "notifications/x", nil)), `{"jsonrpc":"2.0","method":"notifications/x"}`},
+		{string(AppendRequest(nil, []byte(`1`), "m", []byte(`{}`))), `{"jsonrpc":"2.0","id":1,"method":"m","params":{}}`},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s, want %s", tt.got, tt.want)
+		}
+	}
+}
+
+func BenchmarkParseRequest(b *testing.B) {
+	in := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"up__echo","arguments":{"message":"hello"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ParseRequest(in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
