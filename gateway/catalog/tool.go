@@ -1,0 +1,76 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+
+	"mcp-gateway/internal/mcp"
+	"mcp-gateway/internal/wire"
+)
+
+// A Tool is one tool as its upstream lists it.
+type Tool struct {
+	Name   string // the upstream's own
+	Public string // with the prefix
+	JSON   []byte // the definition, with the public name
+	Params []mcp.HeaderParam
+	app    bool // has a user interface
+}
+
+// A listing is all the tools of one upstream, from one session.
+type listing struct {
+	revision string
+	tools    []*Tool // in the server's order
+	byName   map[string]*Tool
+	invalid  int
+	app      bool // a tool of it has a user interface, whose calls use the tools' own names
+}
+
+func newListing() *listing { return &listing{byName: map[string]*Tool{}} }
+
+// readTool reads a definition. The tool is never nil, so that an error can name it.
+func readTool(raw []byte, s *source) (*Tool, error) {
+	t := &Tool{}
+	o, err := wire.ParseObject(raw)
+	if err != nil {
+		return t, errors.New("the definition is not an object")
+	}
+	name, ok := o.String("name")
+	if !ok || name == "" || !o.Unique("name", "inputSchema", "execution", "_meta") {
+		return t, errors.New("the definition has no name, or repeats a member")
+	}
+	t.Name, t.Public = name, s.Prefix+name
+	if requiresTask(o) {
+		return t, errors.New("it can only be called as a task, which the gateway does not offer")
+	}
+	public := wire.AppendString(nil, t.Public)
+	edits := []wire.Edit{{Name: "name", Value: public}}
+	if schema, ok := o.Value("inputSchema"); ok {
+		t.Params, err = mcp.HeaderParams(schema)
+		if err != nil && s.OverHTTP {
+			return t, fmt.Errorf("its input schema is invalid: %w", err)
+		}
+		if err != nil {
+			edits = append(edits, wire.Edit{Name: "inputSchema", Value: mcp.WithoutHeaderKeyword(schema)})
+		}
+	}
+	if meta, ok := o.Object("_meta"); ok {
+		if ui, ok := meta.Object("ui"); ok {
+			t.app = ui.Has("resourceUri")
+		}
+	}
+	if own, _ := o.Value("name"); s.Prefix == "" && string(own) == string(public) {
+		edits = edits[1:]
+	}
+	t.JSON = o.Edited(edits...)
+	return t, nil
+}
+
+func requiresTask(o wire.Object) bool {
+	execution, ok := o.Object("execution")
+	if !ok {
+		return false
+	}
+	support, _ := execution.String("taskSupport")
+	return support == "required"
+}

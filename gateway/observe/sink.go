@@ -1,0 +1,68 @@
+// Package observe turns what the gateway does into records that a person or a machine reads.
+//
+// [Observer.Record] takes one [Record] for each call, after its caller has been answered. Log lines go through a [Sink],
+// which never keeps its writer waiting: a stuck standard output stops no call.
+package observe
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// sinkLines is how many lines a Sink holds while its writer is slow.
+const sinkLines = 4096
+
+// A Sink is an io.Writer in front of a slow one. A line that finds it full is dropped and counted.
+type Sink struct {
+	lines   chan []byte
+	done    chan struct{}
+	dropped atomic.Uint64
+
+	mu     sync.RWMutex // guards closed against a Write beside a Close
+	closed bool
+}
+
+// NewSink starts the one goroutine that writes to w. It ends with Close.
+func NewSink(w io.Writer) *Sink {
+	s := &Sink{lines: make(chan []byte, sinkLines), done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		for line := range s.lines {
+			// There is nowhere left to report a log that cannot be written.
+			_, _ = w.Write(line)
+		}
+	}()
+	return s
+}
+
+// Write takes a copy of line and returns at once. It never fails.
+func (s *Sink) Write(line []byte) (int, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		s.dropped.Add(1)
+		return len(line), nil
+	}
+	select {
+	case s.lines <- append([]byte(nil), line...):
+	default:
+		s.dropped.Add(1)
+	}
+	return len(line), nil
+}
+
+// Dropped is how many lines were not written.
+func (s *Sink) Dropped() uint64 { return s.dropped.Load() }
+
+// Close takes no more lines and returns a channel that is closed when those taken are written, which a
+// stuck writer can keep from happening.
+func (s *Sink) Close() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.closed = true
+		close(s.lines)
+	}
+	return s.done
+}

@@ -1,0 +1,72 @@
+package policy
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Match reports whether the whole of name matches pattern: `*` stands for any run of characters, none included, `?`
+// for exactly one character, and everything else for itself, case and all. Any string is a pattern. It takes at most
+// len(pattern) × len(name) steps, whatever the pattern.
+func Match(pattern, name string) bool { return glob(pattern).match(name) }
+
+// A glob is a pattern without two stars in a row.
+type glob string
+
+func compile(patterns []string) []glob {
+	globs := make([]glob, 0, len(patterns))
+	for _, p := range patterns {
+		for strings.Contains(p, "**") {
+			p = strings.ReplaceAll(p, "**", "*")
+		}
+		globs = append(globs, glob(p))
+	}
+	return globs
+}
+
+func (g glob) everything() bool { return g == "*" }
+
+// match goes back only to the last star: what an earlier star took can stay as it is, since the later one makes up
+// for any difference.
+func (g glob) match(name string) bool {
+	at, star, resume := 0, -1, 0
+	for i := 0; i < len(name); {
+		if at < len(g) {
+			if g[at] == '*' {
+				star, resume = at, i
+				at++
+				continue
+			}
+			if g[at] == '?' {
+				_, size := utf8.DecodeRuneInString(name[i:])
+				at++
+				i += size
+				continue
+			}
+			if g[at] == name[i] {
+				at++
+				i++
+				continue
+			}
+		}
+		if star < 0 {
+			return false
+		}
+		_, size := utf8.DecodeRuneInString(name[resume:])
+		resume += size
+		at, i = star+1, resume
+	}
+	for at < len(g) && g[at] == '*' {
+		at++
+	}
+	return at == len(g)
+}
+
+func matchAny(globs []glob, name string) bool {
+	for _, g := range globs {
+		if g.match(name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,117 @@
+package policy_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"mcp-gateway/policy"
+)
+
+func TestMatch(t *testing.T) {
+	for _, row := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"", "", true},
+		{"", "a", false},
+		{"*", "", true},
+		{"*", "a.b/c\nd", true},
+		{"?", "", false},
+		{"?", "é", true},
+		{"?", "\xff", true},
+		{"??", "é", false},
+		{"read_*", "read_file", true},
+		{"read_*", "read_", true},
+		{"read_*", "READ_file", false},
+		{"*_file", "read_file", true},
+		{"*_file", "read_files", false},
+		{"a*b*c", "aXbXbYc", true},
+		{"a*b*c", "aXcXb", false},
+		{"*é", "aéé", true},
+		{"a**b", "ab", true},
+		{"[a]", "a", false},
+		{"[a]", "[a]", true},
+		{`\*`, `\x`, true},
+		{"a?c", "abc", true},
+		{"*a?", "aaab", true},
+	} {
+		if got := policy.Match(row.pattern, row.name); got != row.want {
+			t.Errorf("Match(%q, %q) = %t", row.pattern, row.name, got)
+		}
+	}
+}
+
+func TestAllows(t *testing.T) {
+	p := policy.New(map[string]policy.Tools{
+		"all":    {},
+		"none":   {Allow: []string{}},
+		"some":   {Allow: []string{"read_*", "list"}, Deny: []string{"read_secret*"}},
+		"most":   {Deny: []string{"delete_*"}},
+		"denied": {Allow: []string{"*"}, Deny: []string{"**"}},
+	})
+	for _, row := range []struct {
+		upstream, tool string
+		want           bool
+	}{
+		{"all", "anything", true},
+		{"none", "anything", false},
+		{"some", "read_file", true},
+		{"some", "read_secret_file", false},
+		{"some", "list", true},
+		{"some", "lists", false},
+		{"some", "List", false},
+		{"most", "delete_all", false},
+		{"most", "read", true},
+		{"denied", "read", false},
+		{"unknown", "read", false},
+	} {
+		if got := p.Allows("alice", row.upstream, row.tool); got != row.want {
+			t.Errorf("%s %s = %t", row.upstream, row.tool, got)
+		}
+	}
+	for upstream, want := range map[string]bool{"all": true, "none": false, "some": true, "most": true, "denied": false, "unknown": false} {
+		if got := p.AllowsSome("alice", upstream); got != want {
+			t.Errorf("AllowsSome %s = %t", upstream, got)
+		}
+	}
+}
+
+func TestAllowsKeepsItsOwnRules(t *testing.T) {
+	allow := []string{"read"}
+	p := policy.New(map[string]policy.Tools{"a": {Allow: allow}})
+	allow[0] = "*"
+	if p.Allows("", "a", "write") {
+		t.Error("a later change of the configuration reached the policy")
+	}
+}
+
+// A pattern that would make a backtracking matcher run for ages takes its product of steps at most.
+func TestMatchOfManyStarsEnds(t *testing.T) {
+	pattern := strings.Repeat("a*", 200) + "b"
+	if policy.Match(pattern, strings.Repeat("a", 20_000)) {
+		t.Error("matched a name without b")
+	}
+}
+
+func TestAllowsAllocatesNothing(t *testing.T) {
+	p := policy.New(map[string]policy.Tools{"a": {Allow: []string{"x*", "*_file"}, Deny: []string{"*secret*"}}})
+	if n := testing.AllocsPerRun(100, func() { p.Allows("alice", "a", "read_the_file") }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func FuzzMatch(f *testing.F) {
+	f.Add("a*b?c", "aXbYc")
+	f.Add("**", "é")
+	f.Add("?", "\xff")
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		if strings.ToValidUTF8(pattern, "") != pattern || strings.ToValidUTF8(name, "") != name || len(pattern) > 100 {
+			return
+		}
+		quoted := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(pattern))
+		if want := regexp.MustCompile(`(?s)^(?:` + quoted + `)$`).MatchString(name); policy.Match(pattern, name) != want {
+			t.Errorf("Match(%q, %q) = %t", pattern, name, !want)
+		}
+	})
+}
