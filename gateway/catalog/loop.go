@@ -211,9 +211,7 @@ func cursorParams(cursor []byte) wire.Object {
 	if cursor == nil {
 		return wire.Object{}
 	}
-	text := wire.Object{}.AppendEdited(nil, wire.Edit{Name: "cursor", Value: cursor})
-	o, _ := wire.ParseObject(text)
-	return o
+	return wire.Object{}.With(wire.Edit{Name: "cursor", Value: cursor})
 }
 
 func (c *Catalog) addPage(s *source, out *listing, resp *upstream.Response) error {

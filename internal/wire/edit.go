@@ -9,56 +9,97 @@ type Edit struct {
 	Value []byte // JSON text
 }
 
-// AppendEdited appends o's text to dst with the edits carried out, every other byte of every other member as it was.
+// AppendEdited appends o's text to dst with the edits carried out and every other byte as it was, white space included.
 // An edit reaches all members of its name, so that none is left for a reader that prefers the last. The zero
 // Object reads as the empty one. No name may stand in two edits.
 func (o Object) AppendEdited(dst []byte, edits ...Edit) []byte {
+	dst, _ = o.edit(dst, nil, edits)
+	return dst
+}
+
+// Edited is AppendEdited into a new slice, or o's own text where the edits change nothing.
+func (o Object) Edited(edits ...Edit) []byte {
+	size, changes := o.sizeOf(edits)
+	if !changes {
+		return o.raw
+	}
+	return o.AppendEdited(make([]byte, 0, size), edits...)
+}
+
+// With is the object that Edited gives the text of.
+func (o Object) With(edits ...Edit) Object {
+	size, changes := o.sizeOf(edits)
+	if !changes {
+		return o
+	}
+	text, members := o.edit(make([]byte, 0, size), make([]member, 0, len(o.members)+len(edits)), edits)
+	return Object{raw: text, members: members}
+}
+
+// sizeOf is at least the size of the edited text. changes is false where that is o's own.
+func (o Object) sizeOf(edits []Edit) (size int, changes bool) {
+	size = len(o.raw) + 2
+	for _, e := range edits {
+		changes = changes || e.Value != nil || o.Has(e.Name)
+		size += len(e.Name) + len(e.Value) + 8
+	}
+	return size, changes || o.IsZero()
+}
+
+// edit appends the edited text to dst, and to members, unless that is nil, the places in it; their offsets count from the
+// start of the text.
+func (o Object) edit(dst []byte, members []member, edits []Edit) ([]byte, []member) {
+	if o.IsZero() {
+		o.raw = []byte("{}")
+	}
+	start := len(dst)
+	at := func() uint32 { return uint32(len(dst) - start) }
+	last := uint32(1) // where the member before ends, or the brace
 	dst = append(dst, '{')
-	first := true
-	for _, m := range o.members {
+	for i, m := range o.members {
+		between := o.raw[last:m.nameStart]
+		last = m.valueEnd
 		edit, found := o.editOf(m, edits)
 		if found && edit.Value == nil {
 			continue
 		}
-		if !first {
-			dst = append(dst, ',')
+		if at() > 1 || i == 0 {
+			dst = append(dst, between...)
 		}
-		first = false
-		if !found {
-			dst = append(dst, o.raw[m.nameStart:m.valueEnd]...)
-			continue
+		to := member{nameStart: at(), escaped: m.escaped}
+		to.nameEnd = to.nameStart + m.nameEnd - m.nameStart
+		dst = append(dst, o.raw[m.nameStart:m.valueStart]...)
+		to.valueStart = at()
+		if found {
+			dst = append(dst, edit.Value...)
+		} else {
+			dst = append(dst, o.raw[m.valueStart:m.valueEnd]...)
 		}
-		dst = append(dst, o.raw[m.nameStart:m.nameEnd]...)
-		dst = append(dst, ':')
-		dst = append(dst, edit.Value...)
+		to.valueEnd = at()
+		if members != nil {
+			members = append(members, to)
+		}
 	}
 	for _, e := range edits {
 		if e.Value == nil || o.Has(e.Name) {
 			continue
 		}
-		if !first {
+		if at() > 1 {
 			dst = append(dst, ',')
 		}
-		first = false
+		to := member{nameStart: at()}
 		dst = AppendString(dst, e.Name)
+		to.nameEnd = at()
+		to.escaped = bytes.IndexByte(dst[len(dst)-int(to.nameEnd-to.nameStart):], '\\') >= 0
 		dst = append(dst, ':')
+		to.valueStart = at()
 		dst = append(dst, e.Value...)
+		to.valueEnd = at()
+		if members != nil {
+			members = append(members, to)
+		}
 	}
-	return append(dst, '}')
-}
-
-// Edited is AppendEdited into a new slice, or o itself where the edits change nothing.
-func (o Object) Edited(edits ...Edit) []byte {
-	size := len(o.raw) + 2
-	changes := false
-	for _, e := range edits {
-		changes = changes || e.Value != nil || o.Has(e.Name)
-		size += len(e.Name) + len(e.Value) + 8
-	}
-	if !changes && !o.IsZero() {
-		return o.raw
-	}
-	return o.AppendEdited(make([]byte, 0, size), edits...)
+	return append(dst, o.raw[last:]...), members
 }
 
 func (o Object) editOf(m member, edits []Edit) (Edit, bool) {

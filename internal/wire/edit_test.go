@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 )
 
@@ -32,18 +33,40 @@ func TestEdited(t *testing.T) {
 		{`{"a":1}`, []Edit{replace("b", `[]`), replace("c", `3`)}, `{"a":1,"b":[],"c":3}`},
 		{`{"n\u0061me":1,"name":2}`, []Edit{replace("name", `3`)}, `{"n\u0061me":3,"name":3}`},
 		{`{"n\u0061me":1,"x":2,"name":2}`, []Edit{remove("name")}, `{"x":2}`},
+		{"{ \"a\" : 1 ,\n \"b\" : 2 ,\t\"c\" : 3 } ", []Edit{replace("b", `"x"`)}, "{ \"a\" : 1 ,\n \"b\" : \"x\" ,\t\"c\" : 3 }"},
+		{`{ "a" : 1 , "b" : 2 , "c" : 3 }`, []Edit{remove("a"), remove("c"), replace("d", `4`)}, `{"b" : 2,"d":4 }`},
+		{`{ "a" : 1 }`, []Edit{remove("a")}, `{ }`},
 		{`{"NAME":1,"name":2}`, []Edit{remove("name")}, `{"NAME":1}`},
 	}
 	for _, tt := range tests {
 		if got := string(object(t, tt.in).Edited(tt.edits...)); got != tt.want {
 			t.Errorf("%s edited: %s, want %s", tt.in, got, tt.want)
 		}
+		with, parsed := object(t, tt.in).With(tt.edits...), object(t, tt.want)
+		if string(with.Raw()) != tt.want || !slices.Equal(with.members, parsed.members) {
+			t.Errorf("%s with its edits: %s, members %v, want %v", tt.in, with.Raw(), with.members, parsed.members)
+		}
 	}
 	if got := string((Object{}).Edited(replace("a", "1"))); got != `{"a":1}` {
 		t.Errorf("no object, edited: %s", got)
 	}
+	if got := string((Object{}).With(replace("a", "1"), replace("é", "2")).Raw()); got != `{"a":1,"é":2}` {
+		t.Errorf("no object, with members: %s", got)
+	}
 	if got := string((Object{}).Edited()); got != `{}` {
 		t.Errorf("no object, not edited: %s", got)
+	}
+}
+
+func TestEquals(t *testing.T) {
+	o := object(t, `{"a":"x","b":"\u0078","c":1,"d":null,"e":""}`)
+	for _, tt := range []struct {
+		name, s string
+		want    bool
+	}{{"a", "x", true}, {"b", "x", true}, {"a", "y", false}, {"b", "\\u0078", false}, {"c", "1", false}, {"d", "", false}, {"e", "", true}, {"f", "", false}} {
+		if got := o.Equals(tt.name, tt.s); got != tt.want {
+			t.Errorf("%s equals %q: %v", tt.name, tt.s, got)
+		}
 	}
 }
 

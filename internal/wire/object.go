@@ -72,6 +72,19 @@ func (o Object) String(name string) (string, bool) {
 	return Unquote(raw)
 }
 
+// Equals reports whether the member is a string whose decoded text is s. It allocates nothing for one written without escapes.
+func (o Object) Equals(name, s string) bool {
+	raw, ok := o.Value(name)
+	if !ok || len(raw) < 2 || raw[0] != '"' {
+		return false
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1:len(raw)-1]) == s
+	}
+	decoded, ok := Unquote(raw)
+	return ok && decoded == s
+}
+
 // Object is a member that is an object, with the places of its own members.
 func (o Object) Object(name string) (Object, bool) {
 	raw, ok := o.Value(name)

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"mcp-gateway/gateway"
+	"mcp-gateway/gateway/config"
+)
+
+type serveFlags struct {
+	config, listen, logFormat, logLevel string
+}
+
+func serveCommand() *cobra.Command {
+	var flags serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve [-c FILE]",
+		Short: "Serve the configured MCP servers at one URL",
+		Long: "Serve the configured MCP servers at one URL. Without a configuration it serves a small example server, to try\n" +
+			"a client on.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd, flags) },
+	}
+	cmd.Flags().StringVarP(&flags.config, "config", "c", "", "the configuration `FILE`")
+	cmd.Flags().StringVar(&flags.listen, "listen", "", "the `ADDRESS` to listen on, in place of the configuration's")
+	cmd.Flags().StringVar(&flags.logFormat, "log-format", "text", "text or json")
+	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
+	return cmd
+}
+
+func serve(cmd *cobra.Command, flags serveFlags) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(flags.logLevel)); err != nil {
+		return fmt.Errorf("--log-level: %q is no level; use debug, info, warn or error", flags.logLevel)
+	}
+	if flags.logFormat != "text" && flags.logFormat != "json" {
+		return fmt.Errorf("--log-format: %q is no format; use text or json", flags.logFormat)
+	}
+	cfg, err := loadConfig(cmd.ErrOrStderr(), flags)
+	if err != nil {
+		return err
+	}
+	ln, err := listen(cfg.Listen)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+
+	gw, err := gateway.New(cfg, gateway.Options{
+		Serving: func() { banner(cmd.OutOrStdout(), "http://"+displayHost(ln.Addr())+cfg.Path) },
+		Log:     cmd.ErrOrStderr(), LogJSON: flags.logFormat == "json", LogLevel: level, Status: cmd.OutOrStdout(),
+	})
+	if err != nil {
+		return fmt.Errorf("starting the gateway: %w", err)
+	}
+	ctx, cut, stop := watchSignals(cmd.Context(), gw.RefuseReload)
+	defer stop()
+	if err := gw.Run(ctx, ln, cut); err != nil {
+		return fmt.Errorf("stopping: %w", err)
+	}
+	return nil
+}
+
+func loadConfig(w io.Writer, flags serveFlags) (*config.Config, error) {
+	var (
+		cfg      *config.Config
+		warnings []config.Problem
+		err      error
+	)
+	override := config.Override{Listen: flags.listen}
+	if flags.config == "" {
+		cfg, warnings, err = quickstart(override)
+	} else {
+		cfg, warnings, err = config.Load(flags.config, override)
+	}
+	printProblems(w, warnings, err)
+	if err != nil {
+		return nil, errReported
+	}
+	return cfg, nil
+}
+
+// quickstart is the configuration for whoever has none: this program again, as an example server.
+func quickstart(override config.Override) (*config.Config, []config.Problem, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, fmt.Errorf("finding the program itself, to start its example server: %w", err)
+	}
+	text, err := json.Marshal(map[string]any{
+		"upstreams": map[string]any{"example": map[string]any{"command": self, "args": []string{"example"}}},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return config.Parse("quickstart", text, override)
+}
+
+func listen(address string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("listening on %s: the port is in use; stop the program that has it, or choose another with --listen", address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", address, err)
+	}
+	return ln, nil
+}
+
+// displayHost is the address as a client on this machine can use it.
+func displayHost(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func banner(w io.Writer, url string) {
+	fmt.Fprintf(w, `mcp-gateway %s serves MCP at %s
+
+Add it to a client:
+
+  {"mcpServers": {"gateway": {"type": "http", "url": "%s"}}}
+
+`, gateway.Version, url, url)
+}
+
+// watchSignals gives a context that ends with the first SIGTERM or SIGINT, and a channel that is closed by the second.
+// SIGHUP, which would end the process, calls hangup.
+func watchSignals(parent context.Context, hangup func()) (context.Context, <-chan struct{}, func()) {
+	ctx, cancel := context.WithCancel(parent)
+	cut := make(chan struct{})
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for stops := 0; ; {
+			select {
+			case s := <-signals:
+				if s == syscall.SIGHUP {
+					hangup()
+					continue
+				}
+				if stops++; stops == 1 {
+					cancel()
+				} else if stops == 2 {
+					close(cut)
+				}
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return ctx, cut, func() {
+		signal.Stop(signals)
+		close(quit)
+		<-ended
+		cancel()
+	}
+}

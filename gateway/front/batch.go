@@ -1,0 +1,109 @@
+package front
+
+import (
+	"net/http"
+	"sync"
+
+	"mcp-gateway/internal/mcp"
+	"mcp-gateway/internal/wire"
+)
+
+const (
+	// maxBatch bounds the messages of one array.
+	maxBatch = 50
+
+	batchUnsupported = "arrays of messages are served to clients of 2025-03-26 only"
+)
+
+// serveBatch answers an array of messages, which 2025-03-26 alone has. Its requests run side by side, and the answer
+// has their responses in the order that they were asked in.
+func (f *Front) serveBatch(p *post, body []byte) {
+	client, ok := f.legacyClient(p, nil)
+	if !ok {
+		return
+	}
+	if client.revision != mcp.Revision20250326 {
+		refuse(p.in, http.StatusBadRequest, nil, fault(wire.CodeInvalidRequest, batchUnsupported))
+		return
+	}
+	texts, err := wire.Batch(body, maxBatch)
+	if err != nil {
+		id, e := unreadable(err)
+		refuse(p.in, http.StatusBadRequest, id, e)
+		return
+	}
+	messages := make([]*wire.Message, len(texts))
+	responses := make([][]byte, len(texts))
+	for i, text := range texts {
+		m, err := wire.ParseRequest(text)
+		if err != nil {
+			id, e := unreadable(err)
+			responses[i] = wire.AppendError(nil, id, e)
+			continue
+		}
+		if m.Method == mcp.MethodInitialize {
+			refuse(p.in, http.StatusBadRequest, nil, fault(wire.CodeInvalidRequest, "initialize must not stand in an array"))
+			return
+		}
+		messages[i] = m
+	}
+	p.wait()
+	f.answerBatch(p, client, messages, responses)
+	if message := joinBatch(responses); message != nil {
+		p.answer(http.StatusOK, message)
+		p.logUndelivered("")
+		return
+	}
+	p.nothing()
+}
+
+// answerBatch fills in the responses of the messages that have one.
+func (f *Front) answerBatch(p *post, client legacyClient, messages []*wire.Message, responses [][]byte) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for i, m := range messages {
+		switch {
+		case m == nil:
+		case m.Kind != wire.Request:
+			f.notice(client, m)
+		default:
+			running.Go(func() { responses[i] = f.answerInBatch(p, client, m) })
+		}
+	}
+}
+
+// answerInBatch is answerLegacy for a message whose neighbours a panic must not take along.
+func (f *Front) answerInBatch(p *post, client legacyClient, m *wire.Message) (response []byte) {
+	defer func() {
+		if v := recover(); v != nil {
+			f.logPanic(p.in, v)
+			response = wire.AppendError(nil, m.ID, internalFault())
+		}
+	}()
+	if meta, _ := m.Params.Object("_meta"); meta.Has(mcp.MetaVersion) {
+		return wire.AppendError(nil, m.ID, fault(wire.CodeInvalidRequest, "a request of a revision without arrays stands in an array"))
+	}
+	return f.answerLegacy(p, client, m)
+}
+
+// joinBatch is the array of the responses that there are; nil where there is none.
+func joinBatch(responses [][]byte) []byte {
+	size := 2
+	for _, r := range responses {
+		size += len(r) + 1
+	}
+	out := append(make([]byte, 0, size), '[')
+	for _, r := range responses {
+		if r == nil {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, r...)
+	}
+	if len(out) == 1 {
+		return nil
+	}
+	return append(out, ']')
+}

@@ -1,0 +1,158 @@
+// Package front is what MCP clients see of the gateway: one HTTP path that speaks to a client of any revision.
+//
+// A POST is served by the modern face or by the legacy one, as the request itself says (post.go). Both turn it into
+// a modern [Request] and hand it to the one [Dispatch]; a reply is written in the words of the client's revision
+// (modern.go, legacy.go, translate.go) and as JSON or as an event stream (reply.go). Start with [New], which lists
+// what every request passes on its way in, and read post.go next.
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"mcp-gateway/internal/mcp"
+	"mcp-gateway/internal/seal"
+	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
+)
+
+const (
+	// defaultMaxBody bounds a request's body.
+	defaultMaxBody = 4 << 20
+	// clientPatience is how long a client may take nothing of what is written to it, and how long it may take to send a body.
+	clientPatience = 30 * time.Second
+)
+
+var (
+	// ErrCanceled is the cause with which a call's context ends when its legacy client has cancelled it. A modern client
+	// cancels by closing its stream, which ends the context as net/http does.
+	ErrCanceled = fmt.Errorf("the client has cancelled the request: %w", context.Canceled)
+
+	// ErrShutdown is the cause with which a call's context ends when the gateway stops before the call has finished.
+	ErrShutdown = errors.New("the gateway is shutting down")
+)
+
+// Dispatch answers one request. Its reply is never nil. context.Cause(ctx) says why a call was ended: ErrCanceled,
+// whatever Close was given, or the client's disconnect.
+type Dispatch func(ctx context.Context, req *Request) *Reply
+
+// A Request is one tools/list or tools/call, as a modern client would have made it.
+type Request struct {
+	Caller   string // the name of who asks, "" where nobody has to say
+	ID       string // for the log; never sent to anybody
+	Method   string
+	Params   wire.Object     // as the client sent it; zero where it sent none
+	Name     string          // of tools/call: the decoded params.name
+	Client   upstream.Client // what a server may rely on; zero while the gateway carries no rounds to clients
+	Header   http.Header     // Mcp-Param-*, canonical; nil where the client's revision knows none, so that nothing is checked
+	Received time.Time       // when the body had been read
+}
+
+// A Reply is the answer to a Request: a result or an error.
+type Reply struct {
+	Result   wire.Object
+	Type     string // resultType; "" reads as complete
+	Revision string // of what spoke the result, mcp.Modern for the gateway itself
+	Error    *wire.Error
+
+	panicked bool
+}
+
+// Config is what a Front is made of. Only Dispatch, Ring, ServerInfo and Log are needed.
+type Config struct {
+	Dispatch Dispatch
+	Ring     *seal.Ring // seals the session tokens of legacy clients
+
+	// Authenticate gives the name of who asks. An error is answered with 401; one with a method Challenge() string says
+	// what WWW-Authenticate holds, and its text is for the client. Nil asks nobody.
+	Authenticate func(*http.Request) (caller string, err error)
+
+	Path     string   // "" is /mcp
+	Loopback bool     // the listener is on loopback: only loopback Hosts pass, and those of Hosts
+	Hosts    []string // name or name:port; elsewhere than on loopback, none lets every Host pass
+	Origins  []string // scheme://host[:port]; a request with any other Origin is refused
+
+	Keepalive   time.Duration // between comments on an open stream; 0 is never
+	StreamAfter time.Duration // of silence before a stream is opened; 0 is never
+	MaxBody     int64         // of a request, in bytes; 0 is 4 MiB
+
+	ServerInfo   []byte // JSON text of the gateway's Implementation
+	Instructions string // "" is none
+	Log          *slog.Logger
+}
+
+// A Front serves MCP to clients of every revision. It is safe for concurrent use.
+type Front struct {
+	cfg      Config
+	handler  http.Handler
+	ids      *requestIDs
+	flights  *flights
+	ended    *endedSessions
+	discover []byte // the result of server/discover
+	fixed    []byte // the members of an initialize result that do not depend on the request
+}
+
+// New builds a Front. It starts nothing.
+func New(cfg Config) *Front {
+	if cfg.Path == "" {
+		cfg.Path = "/mcp"
+	}
+	if cfg.MaxBody == 0 {
+		cfg.MaxBody = defaultMaxBody
+	}
+	f := &Front{cfg: cfg, ids: newRequestIDs(), flights: newFlights(), ended: newEndedSessions(maxEnded)}
+	f.discover = discoverResult(cfg.ServerInfo, cfg.Instructions)
+	f.fixed = initializeMembers(cfg.ServerInfo, cfg.Instructions)
+
+	r := chi.NewRouter()
+	r.Use(
+		f.recoverPanics,
+		f.requestID,
+		f.accessLog,
+		checkOrigin(cfg.Loopback, cfg.Hosts, cfg.Origins),
+		f.limitBody,
+		f.authenticate,
+	)
+	r.Post(cfg.Path, f.servePost)
+	r.Delete(cfg.Path, f.serveDelete)
+	r.MethodNotAllowed(methodNotAllowed)
+	r.NotFound(f.notFound)
+	f.handler = r
+	return f
+}
+
+// ServeHTTP answers one HTTP request. After Close it answers 503.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !f.flights.enter() {
+		w.Header()["Retry-After"] = []string{"1"}
+		w.Header()["Connection"] = []string{"close"}
+		refuse(w, http.StatusServiceUnavailable, nil, fault(wire.CodeInternal, "The gateway is shutting down: nothing was done. Try again in a moment."))
+		return
+	}
+	defer f.flights.leave()
+	f.handler.ServeHTTP(w, r)
+}
+
+// Close ends the calls in flight with cause, refuses new requests, and returns when no request is served any more.
+// It is idempotent; a second call waits as well.
+func (f *Front) Close(cause error) { f.flights.close(cause) }
+
+// methodNotAllowed also answers GET: there is nothing yet to listen to.
+func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	allow := "POST, DELETE"
+	if r.Header.Get(mcp.HeaderVersion) == mcp.Modern {
+		allow = "POST"
+	}
+	w.Header()["Allow"] = []string{allow}
+	refuse(w, http.StatusMethodNotAllowed, nil, fault(wire.CodeInvalidRequest, "only "+allow+" is served here"))
+}
+
+func (f *Front) notFound(w http.ResponseWriter, _ *http.Request) {
+	refuse(w, http.StatusNotFound, nil, fault(wire.CodeInvalidRequest, "nothing is served at this path; MCP is served at "+f.cfg.Path))
+}

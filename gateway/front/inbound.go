@@ -1,0 +1,90 @@
+package front
+
+import (
+	"net/http"
+	"time"
+)
+
+// An inbound is one HTTP request on its way in, and the writer of its answer.
+type inbound struct {
+	http.ResponseWriter
+	id     string // for the log
+	caller string
+	rpc    string // the MCP method, once it is known to be a served one
+	status int    // of the answer; 0 until it has begun
+	bytes  int64
+	socket deadliner // nil where the writer underneath has no deadlines
+}
+
+// A deadliner bounds reads and writes, as net/http's own writer does.
+type deadliner interface {
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+}
+
+// begin makes the inbound that the middlewares and the faces share.
+func begin(w http.ResponseWriter) *inbound {
+	in := &inbound{ResponseWriter: w}
+	for {
+		if socket, ok := w.(deadliner); ok {
+			in.socket = socket
+			break
+		}
+		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		w = outer.Unwrap()
+	}
+	return in
+}
+
+// inboundOf is the inbound that recoverPanics, the outermost middleware, has put in the writer's place.
+func inboundOf(w http.ResponseWriter) *inbound { return w.(*inbound) }
+
+// WriteHeader begins the answer.
+func (in *inbound) WriteHeader(status int) {
+	if in.status == 0 && status >= http.StatusOK {
+		in.status = status
+	}
+	in.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a part of the answer's body.
+func (in *inbound) Write(b []byte) (int, error) {
+	if in.status == 0 {
+		in.status = http.StatusOK
+	}
+	n, err := in.ResponseWriter.Write(b)
+	in.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach what it needs.
+func (in *inbound) Unwrap() http.ResponseWriter { return in.ResponseWriter }
+
+// readWithin bounds the reading of the body.
+func (in *inbound) readWithin(d time.Duration) {
+	if in.socket != nil {
+		_ = in.socket.SetReadDeadline(time.Now().Add(d)) // a connection that is gone says so at the next read
+	}
+}
+
+// writeChunk is how much a client has to take within its patience.
+const writeChunk = 64 << 10
+
+// send writes body, and fails once the client has taken nothing for as long as clients may.
+func (in *inbound) send(body []byte) error {
+	for {
+		chunk := body[:min(len(body), writeChunk)]
+		if in.socket != nil {
+			_ = in.socket.SetWriteDeadline(time.Now().Add(clientPatience))
+		}
+		if _, err := in.Write(chunk); err != nil {
+			return err
+		}
+		if body = body[len(chunk):]; len(body) == 0 {
+			return nil
+		}
+	}
+}

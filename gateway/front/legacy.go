@@ -1,0 +1,187 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"mcp-gateway/internal/mcp"
+	"mcp-gateway/internal/wire"
+)
+
+// initializeMembers are the members of an initialize result after protocolVersion. Capabilities are fixed for a session,
+// so that they do not depend on which upstream is up.
+func initializeMembers(serverInfo []byte, instructions string) []byte {
+	b := append([]byte(`,"capabilities":{"tools":{}},"serverInfo":`), serverInfo...)
+	return append(appendInstructions(b, instructions), '}')
+}
+
+// A legacyClient is who sends a legacy POST: the client of a session, or one that has none and is served all the same.
+type legacyClient struct {
+	revision string
+	session  *session // nil without one
+}
+
+// serveLegacy answers one message of a legacy client.
+func (f *Front) serveLegacy(p *post, m *wire.Message) {
+	if m.Method == mcp.MethodInitialize {
+		f.initialize(p, m)
+		return
+	}
+	client, ok := f.legacyClient(p, m.ID)
+	if !ok {
+		return
+	}
+	if m.Kind != wire.Request {
+		f.notice(client, m)
+		p.nothing()
+		return
+	}
+	switch m.Method {
+	case mcp.MethodPing, mcp.MethodToolsList, mcp.MethodToolsCall:
+		p.in.rpc = m.Method
+	}
+	p.wait()
+	body := f.answerLegacy(p, client, m)
+	if body == nil {
+		p.nothing()
+		return
+	}
+	p.answer(http.StatusOK, body)
+	p.logUndelivered(p.in.rpc)
+}
+
+// legacyClient finds the session and the revision. It has answered where it reports false: 404 tells a legacy client
+// to initialize again, and nothing else must.
+func (f *Front) legacyClient(p *post, id []byte) (legacyClient, bool) {
+	client := legacyClient{revision: mcp.Revision20250326}
+	if versions := p.r.Header[mcp.HeaderVersion]; len(versions) > 0 {
+		if len(versions) > 1 || !mcp.IsLegacy(versions[0]) {
+			refuse(p.in, http.StatusBadRequest, id, fault(wire.CodeInvalidRequest, "MCP-Protocol-Version does not name one revision that is served here"))
+			return client, false
+		}
+		client.revision = versions[0]
+	}
+	tokens := p.r.Header[mcp.HeaderSession]
+	if len(tokens) == 0 {
+		return client, true
+	}
+	s, ok := f.openSession(tokens, p.in.caller)
+	if !ok {
+		refuse(p.in, http.StatusNotFound, id, noSession())
+		return client, false
+	}
+	return legacyClient{revision: s.revision, session: &s}, true
+}
+
+// openSession knows only sessions of this caller, that nobody has ended.
+func (f *Front) openSession(tokens []string, caller string) (session, bool) {
+	if len(tokens) != 1 {
+		return session{}, false
+	}
+	s, ok := openSession(f.cfg.Ring, tokens[0], caller, time.Now())
+	return s, ok && !f.ended.has(s.id)
+}
+
+func noSession() *wire.Error {
+	return fault(wire.CodeInvalidRequest, "there is no such session, or it has ended: initialize again")
+}
+
+// initialize agrees on a revision and begins a session. The client's revision is echoed where it is served, else
+// the newest with a handshake is offered.
+func (f *Front) initialize(p *post, m *wire.Message) {
+	if m.Kind != wire.Request {
+		p.nothing()
+		return
+	}
+	p.in.rpc = m.Method
+	revision, ok := m.Params.String("protocolVersion")
+	if !ok {
+		p.answer(http.StatusOK, wire.AppendError(nil, m.ID, fault(wire.CodeInvalidParams, "params.protocolVersion is missing or not a string")))
+		return
+	}
+	if !mcp.IsLegacy(revision) {
+		revision = mcp.LegacyLatest
+	}
+	declared, _ := m.Params.Object("capabilities")
+	s := newSession(revision, readCapabilities(declared), p.in.caller, time.Now())
+	p.in.Header()[mcp.HeaderSession] = []string{s.token(f.cfg.Ring)}
+	result := append([]byte(`{"protocolVersion":"`+revision+`"`), f.fixed...)
+	p.answer(http.StatusOK, wire.AppendResult(nil, m.ID, result))
+}
+
+// notice acts on what needs no answer. Only a session says which request a cancel means.
+func (f *Front) notice(client legacyClient, m *wire.Message) {
+	if m.Method != mcp.NotificationCancelled || client.session == nil {
+		return
+	}
+	if raw, ok := m.Params.Value("requestId"); ok {
+		f.flights.cancelOne(flightKey{session: client.session.id, id: plainID(raw)})
+	}
+}
+
+// plainID is the same for every spelling of an id, and differs between "1" and 1.
+func plainID(raw []byte) string {
+	if s, ok := wire.Unquote(raw); ok {
+		return `"` + s
+	}
+	return string(raw)
+}
+
+// answerLegacy is the response to a request other than initialize; nil once the client has cancelled it.
+func (f *Front) answerLegacy(p *post, client legacyClient, m *wire.Message) []byte {
+	switch m.Method {
+	case mcp.MethodPing:
+		return wire.AppendResult(nil, m.ID, []byte("{}"))
+	case mcp.MethodToolsList, mcp.MethodToolsCall:
+		if e := checkNames(m.Method, m.Params); e != nil {
+			return wire.AppendError(nil, m.ID, e)
+		}
+		return f.callLegacy(p, client, m)
+	}
+	// Not 404, which means that the session is gone.
+	return wire.AppendError(nil, m.ID, unknownMethod())
+}
+
+// callLegacy asks the gateway. A disconnect is no cancel: the call runs to its end all the same.
+func (f *Front) callLegacy(p *post, client legacyClient, m *wire.Message) []byte {
+	req := &Request{Caller: p.in.caller, ID: p.in.id, Method: m.Method, Params: m.Params, Received: p.received}
+	if m.Method == mcp.MethodToolsCall {
+		req.Name, _ = m.Params.String("name")
+	}
+	var key flightKey
+	if client.session != nil {
+		key = flightKey{session: client.session.id, id: plainID(m.ID)}
+	}
+	ctx, call := f.flights.begin(context.WithoutCancel(p.r.Context()), key)
+	defer f.flights.end(call)
+	reply := f.dispatch(ctx, p, req)
+	if errors.Is(context.Cause(ctx), ErrCanceled) {
+		return nil
+	}
+	if reply.Error != nil {
+		return wire.AppendError(nil, m.ID, reply.Error)
+	}
+	return appendLegacyResult(nil, m.ID, m.Method, client.revision, reply)
+}
+
+// serveDelete ends a session. Modern clients have none.
+func (f *Front) serveDelete(w http.ResponseWriter, r *http.Request) {
+	if headerIsModern(r.Header) {
+		methodNotAllowed(w, r)
+		return
+	}
+	tokens := r.Header[mcp.HeaderSession]
+	if len(tokens) == 0 {
+		refuse(w, http.StatusBadRequest, nil, fault(wire.CodeInvalidRequest, "Mcp-Session-Id says which session to end; it is missing"))
+		return
+	}
+	s, ok := f.openSession(tokens, inboundOf(w).caller)
+	if !ok {
+		refuse(w, http.StatusNotFound, nil, noSession())
+		return
+	}
+	f.ended.add(s.id)
+	w.WriteHeader(http.StatusOK)
+}

@@ -1,0 +1,63 @@
+package front
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+
+	"mcp-gateway/internal/wire"
+)
+
+// limitBody refuses a request whose body says that it is too large, before anything else is spent on it. One that
+// does not say is bounded where it is read.
+func (f *Front) limitBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > f.cfg.MaxBody {
+			f.tooLarge(inboundOf(w), r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// trustedLength is how much memory a mere announcement of a body gets.
+const trustedLength = 64 << 10
+
+// discarded is how often the largest body is read on, for nothing but that its sender comes to read the refusal: a connection that is
+// closed under a sender loses the answer as well.
+const discarded = 8
+
+func (f *Front) tooLarge(in *inbound, r *http.Request) {
+	in.Header()["Connection"] = []string{"close"}
+	refuse(in, http.StatusRequestEntityTooLarge, nil,
+		fault(wire.CodeInvalidRequest, "the request is larger than "+strconv.FormatInt(f.cfg.MaxBody, 10)+" bytes"))
+	in.readWithin(clientPatience)
+	// The answer stands, whatever becomes of the rest.
+	_ = http.NewResponseController(in).Flush()
+	_, _ = io.CopyN(io.Discard, r.Body, discarded*f.cfg.MaxBody)
+}
+
+// readBody reads the whole body, within the bound and a client's patience. It has answered where it reports false.
+//
+// At the body's end net/http lifts the deadline, and begins to watch for a disconnect.
+func (f *Front) readBody(in *inbound, r *http.Request) ([]byte, bool) {
+	in.readWithin(clientPatience)
+	var body []byte
+	var err error
+	if r.ContentLength >= 0 && r.ContentLength <= trustedLength {
+		body = make([]byte, r.ContentLength)
+		_, err = io.ReadFull(r.Body, body)
+	} else {
+		body, err = io.ReadAll(io.LimitReader(r.Body, f.cfg.MaxBody+1))
+	}
+	if int64(len(body)) > f.cfg.MaxBody {
+		f.tooLarge(in, r)
+		return nil, false
+	}
+	if err != nil {
+		in.Header()["Connection"] = []string{"close"}
+		refuse(in, http.StatusBadRequest, nil, fault(wire.CodeParse, "the body did not arrive whole"))
+		return nil, false
+	}
+	return body, true
+}

@@ -1,0 +1,293 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// release ends and reaps a process that left its group and became the test's own child.
+func release(t *testing.T, pid int) {
+	t.Helper()
+	syscall.Kill(pid, syscall.SIGKILL)
+	if _, err := syscall.Wait4(pid, nil, 0, nil); err != nil {
+		t.Errorf("wait for the runaway: %v", err)
+	}
+}
+
+func TestWhatLeftTheGroupDoesNotKeepItsOutputOpen(t *testing.T) {
+	p, out := start(t, play("launcher", "NEXT=stubborn", "LEAVE=1", "APART=1"))
+	runaway := expectPID(t, out)
+	defer release(t, runaway)
+	expect(t, out, "ready")
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(out); err != nil || len(rest) > 0 {
+		t.Errorf("read %q, %v; want the end", rest, err)
+	}
+	if p.Stdout.rest != 0 {
+		t.Error("a further Read would wait once more")
+	}
+}
+
+func TestWhatLeftTheGroupIsNotReadForEver(t *testing.T) {
+	p, out := start(t, play("launcher", "NEXT=chatter", "LEAVE=1", "APART=1"))
+	line, err := out.ReadString('\n') // among what the other writes
+	if err != nil {
+		t.Fatal(err)
+	}
+	runaway := expectPID(t, bufio.NewReader(strings.NewReader(strings.TrimLeft(line, "\x00"))))
+	defer release(t, runaway)
+	<-p.Exited()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, out); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAGrandchildThatCannotBeEndedIsHeld(t *testing.T) {
+	mortal := false
+	cfg := play("launcher", "NEXT=stubborn", "LEAVE=1")
+	cfg.Grace.Kill = cfg.Grace.Term
+	cfg.Kill = func(group int, signal syscall.Signal) error {
+		if mortal {
+			return syscall.Kill(-group, signal)
+		}
+		return nil
+	}
+	p, out := start(t, cfg)
+	grandchild := expectPID(t, out)
+	expect(t, out, "ready")
+	<-p.Exited()
+	var held *HeldError
+	if err := p.Close(); !errors.As(err, &held) || held.PID != p.PID() || !slices.Equal(held.Left, []int{grandchild}) {
+		t.Errorf("Close: %v, want a HeldError for %d", err, grandchild)
+	}
+	mortal = true
+	p.grace.Kill = time.Minute
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	expectGone(t, grandchild)
+}
+
+func TestAStartThatWaitsForItsTurnEndsWithItsContext(t *testing.T) {
+	turn := make(chan struct{})
+	theSpawner().starts <- func() { <-turn }
+	defer close(turn)
+	why := errors.New("no longer wanted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	asked := make(chan struct{})
+	result := make(chan error)
+	go func() {
+		_, err := Start(waiting{ctx, sync.OnceFunc(func() { close(asked) })}, play("brief"))
+		result <- err
+	}()
+	<-asked
+	cancel(why)
+	if err := <-result; !errors.Is(err, why) {
+		t.Errorf("Start: %v", err)
+	}
+}
+
+// waiting tells when somebody begins to wait for the end of a context.
+type waiting struct {
+	context.Context
+	asked func()
+}
+
+func (w waiting) Done() <-chan struct{} {
+	w.asked()
+	return w.Context.Done()
+}
+
+func TestAKilledGatewayLeavesNoDirectChild(t *testing.T) {
+	theSpawner() // the test becomes the reaper of the orphan
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = []string{"PLAY=gateway"}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	child := expectPID(t, bufio.NewReader(stdout))
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(child, &status, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if status.Signal() != syscall.SIGKILL {
+		t.Errorf("the child ended with %v, want SIGKILL", status)
+	}
+}
+
+// An idle Go program gives up threads that were locked to goroutines which ended: were children
+// started from such a one, they would die with it.
+func TestAChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
+	type result struct {
+		p   *Process
+		err error
+	}
+	started := make(chan result)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		p, err := Start(t.Context(), play("echo"))
+		started <- result{p, err}
+	}()
+	r := <-started
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	t.Cleanup(func() { r.p.Close(); r.p.Stdout.Close(); r.p.Stderr.Close() })
+	out := bufio.NewReader(r.p.Stdout)
+	for range 20 {
+		gone := make(chan struct{})
+		go func() { defer close(gone); runtime.LockOSThread() }()
+		<-gone
+		if _, err := r.p.Stdin.WriteString("hello\n"); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, out, "hello")
+	}
+}
+
+// A running server that forgets a helper leaves the gateway a zombie to reap.
+func TestOrphansAreReapedWhileTheServerRuns(t *testing.T) {
+	cfg := play("polite")
+	cfg.Args = []string{"-c", `(sh -c 'echo pid $$; read line' <&3 &) 3<&0; exec "$0"`, cfg.Command}
+	cfg.Command = "/bin/sh"
+	p, out := start(t, cfg)
+	first, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first == "ready\n" {
+		first, _ = out.ReadString('\n')
+	}
+	orphan := expectPID(t, bufio.NewReader(strings.NewReader(first)))
+	if _, err := p.Stdin.WriteString("end\n"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the orphan is reaped", func() bool { return syscall.Kill(orphan, 0) == syscall.ESRCH })
+	select {
+	case <-p.Exited():
+		t.Error("the leader has ended with its orphan")
+	default:
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if watched(p.PID()) {
+		t.Error("the group is still watched after its Close")
+	}
+}
+
+func watched(group int) bool {
+	reaping.Lock()
+	defer reaping.Unlock()
+	return reaping.groups[group]
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	timeout := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-ticker.C:
+		case <-timeout:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func TestStartsAndStopsLeaveNothingOpen(t *testing.T) {
+	cycle := func() {
+		p, err := Start(t.Context(), play("brief"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p.Stdout.Close()
+		p.Stderr.Close()
+		for _, cfg := range []Config{
+			{Command: "/no/such/command"}, {Command: "nowhere", Env: []string{"PATH=/bin"}},
+			{Command: "/bin/sh", Dir: "/no/such/dir"}, {Command: "/bin/sh", Args: []string{"a\x00b"}},
+		} {
+			if _, err := Start(t.Context(), cfg); err == nil {
+				t.Fatalf("%q was started", cfg.Command)
+			}
+		}
+	}
+	cycle()
+	files, goroutines := descriptors(t), runtime.NumGoroutine()
+	for range 30 {
+		cycle()
+	}
+	if now := descriptors(t); now != files {
+		t.Errorf("%d descriptors are open, %d before", now, files)
+	}
+	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= goroutines })
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+func TestParseStat(t *testing.T) {
+	for _, test := range []struct {
+		stat string
+		want status
+		ok   bool
+	}{
+		{"42 (cat) S 7 40 40 0", status{42, 7, 40, false}, true},
+		{"42 (a) Z 1 2 (b) R) Z 7 40 40 0", status{42, 7, 40, true}, true},
+		{"42 (gone) X 7 40", status{42, 7, 40, true}, true},
+		{"42 (cat) S 7", status{}, false},
+		{"42 cat S 7 40", status{}, false},
+		{")( S 7 40", status{}, false},
+		{"x (cat) S 7 40", status{}, false},
+		{"", status{}, false},
+	} {
+		if got, ok := parseStat([]byte(test.stat)); got != test.want || ok != test.ok {
+			t.Errorf("%q: %+v, %v; want %+v, %v", test.stat, got, ok, test.want, test.ok)
+		}
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("42 (cat) S 7 40 40 0"))
+	f.Add([]byte(")("))
+	f.Fuzz(func(t *testing.T, stat []byte) {
+		if got, ok := parseStat(stat); ok && !bytes.Contains(stat, []byte("(")) {
+			t.Errorf("%q gave %+v", stat, got)
+		}
+	})
+}
