@@ -22,6 +22,9 @@ import (
 // A test that needs a command starts the test binary again; PLAY names which part it plays.
 func TestMain(m *testing.M) {
 	if part := os.Getenv("PLAY"); part != "" {
+		if os.Getenv("GATE") != "" {
+			io.ReadAll(os.NewFile(3, "gate")) // until the launcher has said who this is
+		}
 		parts[part]()
 		os.Exit(0)
 	}
@@ -57,7 +60,12 @@ var parts = map[string]func(){
 	// ends at once and leaves it alone.
 	"launcher": func() {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "PLAY="+os.Getenv("NEXT"))
+		cmd.Env = append(os.Environ(), "PLAY="+os.Getenv("NEXT"), "GATE=3")
+		wait, open, err := os.Pipe()
+		if err != nil {
+			panic(err)
+		}
+		cmd.ExtraFiles = []*os.File{wait}
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 		if os.Getenv("APART") != "" {
 			cmd.SysProcAttr = apart()
@@ -66,6 +74,7 @@ var parts = map[string]func(){
 			panic(err)
 		}
 		fmt.Println("pid", cmd.Process.Pid)
+		open.Close()
 		if os.Getenv("LEAVE") == "" {
 			cmd.Wait()
 		}

@@ -194,11 +194,10 @@ func (p *Process) end(again bool) error {
 		p.Stdin.Close()
 		defer p.Stdout.drain()
 		defer p.Stderr.drain()
-	}
-	gone := !again && p.gone(p.grace.Stdin)
-	if !gone && !again {
-		p.signal(syscall.SIGTERM)
-		gone = p.gone(p.grace.Term)
+		if !p.gone(p.grace.Stdin) {
+			p.signal(syscall.SIGTERM)
+			p.gone(p.grace.Term)
+		}
 	}
 	// Also where all seem gone: one that was just being forked while /proc was read is not missed
 	// by the kernel. The leader is still a zombie, so the id cannot name another group by now.

@@ -1,0 +1,279 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
+)
+
+const (
+	maxHeader = 32 << 10 // of a response
+	maxResult = 32 << 20 // of a body, or of one event
+	// largeResult is how much of a reply is read without one of the client's largeSlots, which bound the memory that
+	// replies in progress can take.
+	largeResult = 1 << 20
+	largeSlots  = 8
+	// idleTimeout is shorter than the 5 s after which common servers close an idle connection: a request that meets that
+	// close would be lost without a proof that it did not run.
+	idleTimeout = 4 * time.Second
+)
+
+// errClosed is the cause of exchanges that the client's Close ended.
+var errClosed = errors.New("the upstream is being closed")
+
+// A Credential shows the server who the gateway is.
+type Credential interface {
+	// Sign sets req's headers, never anything that others share, and gives a number that tells its token from others.
+	Sign(ctx context.Context, req *http.Request) (token uint64, err error)
+	// Refresh is told that the server refused the token, and returns when another attempt makes sense.
+	Refresh(ctx context.Context, token uint64) error
+}
+
+// Config is what a Client is made of.
+type Config struct {
+	URL        *url.URL   // never changed
+	Credential Credential // nil is none
+	// Transport sends; nil is one of the client's own. It calls httptrace's GotConn before it sends anything, as net/http's
+	// does, and sends a request at most once.
+	Transport http.RoundTripper
+	Log       *slog.Logger
+}
+
+// A Client makes exchanges with one server. It is safe for concurrent use.
+type Client struct {
+	cfg       Config
+	transport http.RoundTripper
+	template  *http.Request
+	large     chan struct{} // holds a token for each reply over largeResult that is being read
+
+	life    context.Context // ends with Close
+	end     context.CancelFunc
+	running sync.WaitGroup // exchanges and dials
+	dialer  func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu     sync.Mutex // guards the rest
+	closed bool
+	calls  map[*call]struct{}
+	conns  map[*conn]struct{}
+}
+
+// A call is one exchange in flight, as Close knows it.
+type call struct{ cancel context.CancelCauseFunc }
+
+// New only builds.
+func New(cfg Config) *Client {
+	c := &Client{
+		cfg:       cfg,
+		transport: cfg.Transport,
+		template: &http.Request{
+			Method: http.MethodPost, URL: cfg.URL, Host: cfg.URL.Host,
+			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		},
+		large:  make(chan struct{}, largeSlots),
+		calls:  make(map[*call]struct{}),
+		conns:  make(map[*conn]struct{}),
+		dialer: (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
+	}
+	c.life, c.end = context.WithCancel(context.Background())
+	if c.transport == nil {
+		c.transport = &http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			DialContext:            c.dial,
+			ForceAttemptHTTP2:      true,
+			TLSHandshakeTimeout:    10 * time.Second,
+			MaxIdleConnsPerHost:    256,
+			IdleConnTimeout:        idleTimeout,
+			MaxResponseHeaderBytes: maxHeader,
+			DisableCompression:     true,
+			HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+		}
+	}
+	return c
+}
+
+// A Request is one JSON-RPC request and the headers that it goes with.
+type Request struct {
+	ID     []byte      // as it stands in Body
+	Body   []byte      // the message; never changed
+	Header http.Header // complete but for the credential; the exchange's own from then on
+	Notify func(upstream.Notification)
+	Resend *upstream.Budget // lets a request that was refused with 401 go out once more with another token
+}
+
+// A Reply is the response to a request: a result or the server's own error, with the request's id.
+type Reply struct {
+	*wire.Message
+	Status   int  // of HTTP
+	Streamed bool // it came as an event
+}
+
+// Do sends req and returns the reply to it. It sends again only on proof that the server did not act: after a stale
+// connection that took no byte, and after a 401 within req.Resend. The error is an *upstream.Error, whose chain holds a
+// *wire.Error where the server sent one that named no request. context.Cause(ctx) tells a deadline from a cancel.
+func (c *Client) Do(ctx context.Context, req *Request) (Reply, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	self := &call{cancel}
+	if !c.begin(self) {
+		cancel(errClosed)
+		return Reply{}, ended(ctx, false, errClosed)
+	}
+	defer c.finish(self)
+
+	resp, token, err := c.send(ctx, req, req.Header)
+	if err != nil {
+		return Reply{}, err
+	}
+	if resp.StatusCode == http.StatusUnauthorized && c.cfg.Credential != nil && req.Resend.Take() {
+		refusal := c.refused(resp)
+		resp, err = c.renew(ctx, req, token, refusal)
+		if err != nil {
+			return Reply{}, err
+		}
+	}
+	return c.read(ctx, req, resp)
+}
+
+// renew sends req with another token than the one that was refused. Without one the refusal stands.
+func (c *Client) renew(ctx context.Context, req *Request, token uint64, refusal *upstream.Error) (*http.Response, error) {
+	if err := c.cfg.Credential.Refresh(ctx, token); err != nil {
+		if ctx.Err() != nil {
+			return nil, ended(ctx, false, err)
+		}
+		refusal.Err = errors.Join(refusal.Err, err)
+		return nil, refusal
+	}
+	resp, _, err := c.send(ctx, req, maps.Clone(req.Header), token)
+	if errors.Is(err, errSameToken) {
+		return nil, refusal
+	}
+	return resp, err
+}
+
+// errSameToken says that nothing was sent, since the server has refused the token before.
+var errSameToken = errors.New("the credential's source gave the refused token again")
+
+// send makes the attempt, and a second one if the first met a connection that was already closed. It does not send with a
+// token that is in refused.
+func (c *Client) send(ctx context.Context, req *Request, header http.Header, refused ...uint64) (*http.Response, uint64, error) {
+	for redialed := false; ; redialed = true {
+		resp, token, stale, err := c.attempt(ctx, req, header, refused)
+		if err == nil || !stale || redialed {
+			return resp, token, err
+		}
+		c.dropIdle()
+		header = maps.Clone(header)
+	}
+}
+
+// attempt sends once. stale says that it failed on a kept connection that took no byte.
+func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, refused []uint64) (resp *http.Response, token uint64, stale bool, err error) {
+	l, traced := newLeg(ctx)
+	r := c.template.WithContext(traced)
+	r.Header = header
+	r.ContentLength = int64(len(req.Body))
+	// A plain bytes.Reader is what net/http writes together with the headers, in one piece. It is kept from sending it a
+	// second time by the missing GetBody.
+	r.Body = io.NopCloser(bytes.NewReader(req.Body))
+	if c.cfg.Credential != nil {
+		if token, err = c.cfg.Credential.Sign(ctx, r); err != nil {
+			if ctx.Err() != nil {
+				return nil, 0, false, ended(ctx, false, err)
+			}
+			return nil, 0, false, &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.NoCredential, Err: err}
+		}
+		if slices.Contains(refused, token) {
+			return nil, 0, false, errSameToken
+		}
+	}
+	resp, err = c.transport.RoundTrip(r)
+	if err == nil {
+		return resp, token, false, nil
+	}
+	unsent := l.withdraw()
+	switch {
+	case ctx.Err() != nil:
+		err = ended(ctx, !unsent, err)
+	case !unsent:
+		err = &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.ConnectionLost, Err: err}
+	case l.connected:
+		err = &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.WriteFailed, Err: err}
+		stale = l.reused
+	default:
+		err = &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.Unreachable, Err: err}
+	}
+	return nil, 0, stale, err
+}
+
+// ended is the failure of an exchange whose ctx has ended.
+func ended(ctx context.Context, sent bool, err error) *upstream.Error {
+	cause := context.Cause(ctx)
+	e := &upstream.Error{Outcome: upstream.NotSent, Err: err}
+	if sent {
+		e.Outcome = upstream.NoResponse
+	}
+	switch {
+	case errors.Is(cause, errClosed):
+		e.Cause = upstream.ClosedByGateway
+	case errors.Is(cause, context.DeadlineExceeded) && sent:
+		e.Cause = upstream.Deadline
+	case errors.Is(cause, context.DeadlineExceeded):
+		e.Cause = upstream.DeadlineUnsent
+	case sent:
+		e.Cause = upstream.Canceled
+	default:
+		e.Cause = upstream.CanceledUnsent
+	}
+	return e
+}
+
+func (c *Client) begin(self *call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.calls[self] = struct{}{}
+	c.running.Add(1)
+	return true
+}
+
+func (c *Client) finish(self *call) {
+	self.cancel(nil)
+	c.mu.Lock()
+	delete(c.calls, self)
+	c.mu.Unlock()
+	c.running.Done()
+}
+
+// Close ends the exchanges in flight, which fail with the cause closed, waits for them, and closes all connections. Later
+// exchanges fail the same way. It may be called again.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	for self := range c.calls {
+		self.cancel(errClosed)
+	}
+	c.mu.Unlock()
+	c.end()
+	c.running.Wait()
+	c.dropConns()
+}
+
+// dropIdle closes the connections that no exchange uses.
+func (c *Client) dropIdle() {
+	if t, ok := c.transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,277 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcp-gateway/internal/sse"
+	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
+)
+
+// drainTime bounds how long a finished call waits for the end of its response, without which its connection could not be
+// kept. Servers end it together with the reply.
+const drainTime = 20 * time.Millisecond
+
+var (
+	errTooLarge = fmt.Errorf("the reply is over %d MiB", maxResult>>20)
+	errOtherID  = errors.New("the reply names another request")
+)
+
+// read takes the reply to req out of resp, and ends resp.
+func (c *Client) read(ctx context.Context, req *Request, resp *http.Response) (Reply, error) {
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		return Reply{}, c.refused(resp)
+	}
+	b := &body{ctx: ctx, client: c, src: resp.Body}
+	defer b.release()
+	media := mediaType(resp.Header.Get("Content-Type"))
+	encoding := resp.Header.Get("Content-Encoding")
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		drain(resp.Body)
+		return Reply{}, httpError(resp, errors.New("redirects are not followed: configure the url that the server redirects to"))
+	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+		drain(resp.Body)
+		return Reply{}, unusable(resp, fmt.Errorf("the reply is encoded as %s, which was not asked for", shown(encoding)))
+	case strings.EqualFold(media, "text/event-stream"):
+		return c.readStream(req, resp, b)
+	case strings.EqualFold(media, "application/json"):
+		return c.readJSON(req, resp, b)
+	}
+	drain(resp.Body)
+	return Reply{}, unusable(resp, fmt.Errorf("the reply has content type %s, not application/json or text/event-stream", shown(media)))
+}
+
+// readJSON reads a body that is one message.
+func (c *Client) readJSON(req *Request, resp *http.Response, b *body) (Reply, error) {
+	data, err := b.all(resp.ContentLength)
+	if err != nil {
+		_ = resp.Body.Close()
+		return Reply{}, b.failure(resp, err)
+	}
+	_ = resp.Body.Close() // it has been read to its end
+	m, err := wire.ParseReply(data)
+	switch {
+	case errors.Is(err, wire.ErrBatch):
+		return Reply{}, unusable(resp, err)
+	case err != nil:
+		return Reply{}, unusable(resp, fmt.Errorf("the reply (%d bytes) cannot be used: %w", len(data), err))
+	case answers(m, req, resp):
+		return Reply{Message: m, Status: resp.StatusCode}, nil
+	case m.Kind == wire.Failure:
+		return Reply{}, unusable(resp, fmt.Errorf("%w: %w", errOtherID, m.Error))
+	}
+	return Reply{}, unusable(resp, errOtherID)
+}
+
+// readStream reads events until the reply. What else a server sends there is for the call alone, so that an event that
+// cannot be read ends it: it may have been the reply.
+func (c *Client) readStream(req *Request, resp *http.Response, b *body) (Reply, error) {
+	events := sse.NewReader(b, maxResult)
+	var stray error // a response to another request
+	for {
+		event, err := events.Next()
+		if err != nil {
+			_ = resp.Body.Close()
+			return Reply{}, b.ended(resp, err, stray)
+		}
+		b.count = 0
+		if len(event.Data) == 0 || event.Name != "message" {
+			continue
+		}
+		m, err := wire.ParseReply(event.Data)
+		switch {
+		case err != nil:
+			_ = resp.Body.Close()
+			return Reply{}, unusable(resp, fmt.Errorf("an event of %d bytes cannot be used: %w", len(event.Data), err))
+		case m.Kind == wire.Notification:
+			if req.Notify != nil {
+				req.Notify(upstream.Notification{Method: m.Method, Params: m.Params})
+			}
+		case m.Kind == wire.Request:
+			c.debug("upstream sent a request, which this revision does not have; dropped")
+		case answers(m, req, resp):
+			drain(resp.Body)
+			return Reply{Message: m, Status: resp.StatusCode, Streamed: true}, nil
+		default:
+			c.debug("upstream sent a response to another request; dropped")
+			if stray = errOtherID; m.Kind == wire.Failure {
+				stray = fmt.Errorf("%w: %w", errOtherID, m.Error)
+			}
+		}
+	}
+}
+
+func (c *Client) debug(text string) {
+	if c.cfg.Log != nil {
+		c.cfg.Log.LogAttrs(context.Background(), slog.LevelDebug, text)
+	}
+}
+
+// answers reports whether m is the response to req. An error is, whatever the status; a result needs one that agrees.
+func answers(m *wire.Message, req *Request, resp *http.Response) bool {
+	return bytes.Equal(m.ID, req.ID) && (m.Kind == wire.Failure || m.Kind == wire.Result && success(resp))
+}
+
+func success(resp *http.Response) bool { return resp.StatusCode >= 200 && resp.StatusCode < 300 }
+
+// refused is the failure of a request that the HTTP layer did not let through, and ends resp.
+func (c *Client) refused(resp *http.Response) *upstream.Error {
+	drain(resp.Body)
+	return &upstream.Error{
+		Outcome: upstream.ErrorResponse, Cause: upstream.Refused, HTTPStatus: resp.StatusCode,
+		Err: fmt.Errorf("the server refused the request with HTTP %d", resp.StatusCode),
+	}
+}
+
+func httpError(resp *http.Response, err error) *upstream.Error {
+	return &upstream.Error{
+		Outcome: upstream.NoResponse, Cause: upstream.HTTPError, HTTPStatus: resp.StatusCode,
+		Err: fmt.Errorf("the server answered with HTTP %d: %w", resp.StatusCode, err),
+	}
+}
+
+// unusable is the failure of a reply that says nothing about the request. With a status that tells of an error, that is
+// what there is to say.
+func unusable(resp *http.Response, err error) *upstream.Error {
+	if !success(resp) {
+		return httpError(resp, err)
+	}
+	return &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Unusable, HTTPStatus: resp.StatusCode, Err: err}
+}
+
+// mediaType is a Content-Type without its parameters.
+func mediaType(contentType string) string {
+	media, _, _ := strings.Cut(contentType, ";")
+	return strings.TrimSpace(media)
+}
+
+// shown is a header's value for the log. A long one is left out instead of cut: a cut could hide half a secret from what
+// replaces it.
+func shown(value string) string {
+	if len(value) > 80 {
+		return fmt.Sprintf("(%d bytes)", len(value))
+	}
+	return strconv.Quote(value)
+}
+
+// drain reads what little is left of a body, so that its connection can be kept, and closes it.
+func drain(src io.ReadCloser) {
+	timer := time.AfterFunc(drainTime, func() { _ = src.Close() })
+	_, _ = io.CopyN(io.Discard, src, 64<<10) // whatever ends it, the body is closed next
+	timer.Stop()
+	_ = src.Close()
+}
+
+// A body is a response's, bounded in memory: past largeResult it is read only while it holds one of the client's slots.
+type body struct {
+	ctx    context.Context
+	client *Client
+	src    io.Reader
+	count  int  // bytes since the start, or since the last event
+	first  byte // of the body
+	slot   bool
+}
+
+// Read reads from the response.
+func (b *body) Read(p []byte) (int, error) {
+	if b.count >= largeResult && !b.slot {
+		select {
+		case b.client.large <- struct{}{}:
+			b.slot = true
+		case <-b.ctx.Done():
+			return 0, b.ctx.Err()
+		}
+	}
+	n, err := b.src.Read(p)
+	if b.first == 0 && n > 0 {
+		b.first = p[0]
+	}
+	b.count += n
+	return n, err
+}
+
+func (b *body) release() {
+	if b.slot {
+		<-b.client.large
+	}
+}
+
+// all reads to the end; length is what the server announced, -1 for nothing.
+func (b *body) all(length int64) ([]byte, error) {
+	if length > maxResult {
+		return nil, errTooLarge
+	}
+	size := 2 << 10
+	if length >= 0 {
+		size = int(min(length, largeResult))
+	}
+	data := make([]byte, 0, size)
+	for {
+		if len(data) == cap(data) {
+			if int64(len(data)) == length && length > 0 {
+				return data, nil // net/http has seen the end
+			}
+			data = grow(data, int(length))
+		}
+		n, err := b.Read(data[len(data):min(cap(data), maxResult+1)])
+		data = data[:len(data)+n]
+		switch {
+		case len(data) > maxResult:
+			return nil, errTooLarge
+		case err == io.EOF:
+			return data, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// grow makes room. What the server announces is believed once it has sent largeResult of it.
+func grow(data []byte, length int) []byte {
+	size := max(512, 2*cap(data))
+	if length > cap(data) {
+		size = length
+	}
+	return append(make([]byte, 0, min(size, maxResult+1)), data...)
+}
+
+// failure is what became of a reply that could not be read to its end.
+func (b *body) failure(resp *http.Response, err error) *upstream.Error {
+	switch {
+	case errors.Is(err, errTooLarge), errors.Is(err, sse.ErrEventTooLarge):
+		return &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.TooLarge, HTTPStatus: resp.StatusCode, Err: err}
+	case b.ctx.Err() != nil:
+		return ended(b.ctx, true, err)
+	}
+	return &upstream.Error{
+		Outcome: upstream.NoResponse, Cause: upstream.ConnectionLost, HTTPStatus: resp.StatusCode,
+		Err: fmt.Errorf("the reply broke off: %w", err),
+	}
+}
+
+// ended is the failure of a stream that ended without the reply.
+func (b *body) ended(resp *http.Response, err, stray error) *upstream.Error {
+	switch {
+	case b.ctx.Err() != nil:
+		return b.failure(resp, err)
+	case b.first == '{' || b.first == '[' || b.first == '<':
+		return unusable(resp, errors.New("the reply is no event stream, though its content type says so"))
+	case !errors.Is(err, io.EOF):
+		return b.failure(resp, err)
+	case stray != nil:
+		return unusable(resp, stray)
+	case !success(resp):
+		return httpError(resp, errors.New("the stream ended without a reply"))
+	}
+	return b.failure(resp, errors.New("the stream ended without a reply"))
+}

@@ -1,0 +1,103 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"mcp-gateway/upstream"
+)
+
+// Session is the live session, or an *upstream.Error with outcome not-sent that says why there is none. During an attempt
+// it waits for it, within ctx and at most 5 s. In backoff it does not wait, and starts the next attempt, at most every
+// Config.Min; with Config.AlwaysTry it starts it at once and waits as for any attempt.
+func (l *Link[S]) Session(ctx context.Context) (S, error) {
+	var none S
+	var expired <-chan time.Time
+	waited, failures := false, uint64(0)
+	for {
+		s, status, changed, attempts, live := l.look()
+		if live {
+			select {
+			case <-s.Done():
+				l.Lost(s, s.Err())
+				continue
+			default:
+				return s, nil
+			}
+		}
+		switch {
+		case status.State == upstream.Connecting:
+		case status.State != upstream.Backoff:
+			return none, unavailable(status)
+		case waited && attempts != failures, !waited && !l.cfg.AlwaysTry:
+			if !waited {
+				l.hurry()
+			}
+			return none, unavailable(status)
+		case !waited:
+			l.hurry()
+		}
+		if !waited {
+			timer := time.NewTimer(connectWait)
+			defer timer.Stop()
+			waited, failures, expired = true, attempts, timer.C
+		}
+		select {
+		case <-changed:
+		case <-expired:
+			return none, &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.ConnectingStill, Err: status.Err}
+		case <-ctx.Done():
+			return none, unsent(ctx)
+		}
+	}
+}
+
+func (l *Link[S]) look() (s S, status upstream.Status, changed <-chan struct{}, attempts uint64, live bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session, l.status, l.changed, l.attempts, l.live
+}
+
+// hurry asks for the next attempt.
+func (l *Link[S]) hurry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.status.State != upstream.Backoff {
+		return
+	}
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// unavailable is the failure of a call that finds no session and does not wait for one.
+func unavailable(status upstream.Status) error {
+	e := &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.Reconnecting, Err: status.Err}
+	switch status.State {
+	case upstream.Verdict:
+		e.Cause = upstream.GivenUp
+	case upstream.Held:
+		e.Cause = upstream.HeldProcess
+	case upstream.Closing, upstream.Closed:
+		e.Cause = upstream.ClosedByGateway
+	case upstream.Backoff:
+		// These two say more than that it is being tried again: what to look at.
+		if dial, ok := errors.AsType[*upstream.Error](status.Err); ok && dial.Outcome == upstream.NotSent &&
+			(dial.Cause == upstream.Unreachable || dial.Cause == upstream.NoCredential) {
+			e.Cause = dial.Cause
+		}
+	}
+	return e
+}
+
+// unsent is the failure of a call that ended while it waited.
+func unsent(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	e := &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.CanceledUnsent, Err: cause}
+	if errors.Is(cause, context.DeadlineExceeded) {
+		e.Cause = upstream.DeadlineUnsent
+	}
+	return e
+}

@@ -1,0 +1,312 @@
+// Package pipe makes calls over a connection that carries whole JSON-RPC messages in both directions, such as a
+// child's standard streams. It gives each call an id, finds its reply, cancels what is given up, answers what the
+// server asks, and says of each call that fails whether it may have run.
+//
+// One goroutine reads and one writes; a call's record (leg.go) decides between its caller and the writer whether it is
+// sent, so that a call said to be not sent is never sent later. Start with [Pipe.Call], then read.go.
+package pipe
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcp-gateway/internal/mcp"
+	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
+)
+
+const (
+	defaultConcurrency = 32
+	defaultQueue       = 256
+	// cancelWait bounds how long a cancel may wait for the writer.
+	cancelWait = 2 * time.Second
+	// answerRoom and cancelRoom bound what waits beside the calls. More is dropped: the server's own flood, and cancels that
+	// it would not read in time.
+	answerRoom = 64
+	cancelRoom = 256
+)
+
+// Frames carry one message each. Read and Write may run at the same time, and each is called by one goroutine.
+type Frames interface {
+	// Read gives the next frame, which the caller keeps. After a *SkippedError it goes on; any other error is the end.
+	Read() ([]byte, error)
+	// Write sends a frame, which holds no line end, and gives how much of it reached the transport: 0 is none of it.
+	Write([]byte) (int, error)
+	// Close ends the connection and with it a Read and a Write that wait. It may be called again.
+	Close() error
+}
+
+// A SkippedError is a frame that was too large and was passed over. Head and Tail are what is known of it.
+type SkippedError struct {
+	Err        error
+	Head, Tail []byte
+}
+
+// Error says how large it was.
+func (e *SkippedError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the transport's error.
+func (e *SkippedError) Unwrap() error { return e.Err }
+
+// Config is how a Pipe works.
+type Config struct {
+	Concurrency int // calls in flight; 0 is 32
+	// OnNotification takes the server's notifications, from the reading goroutine: it must not wait. Nil drops them.
+	OnNotification func(method string, params wire.Object)
+	Log            *slog.Logger
+}
+
+// A Pipe makes calls over frames. It is safe for concurrent use. Close is owed, also after the pipe has ended by itself.
+type Pipe struct {
+	frames  Frames
+	cfg     Config
+	queue   chan *leg
+	answers chan []byte
+	cancels chan cancel
+	slots   chan struct{} // one for each call in flight
+	waiting atomic.Int64  // calls without a slot
+
+	over chan struct{} // closed when nothing is sent any more
+	done chan struct{} // closed when the pipe has ended by itself
+	gone chan struct{} // closed when reader and writer have ended
+
+	flooded bool // an answer was dropped, and that was logged; only read touches it
+
+	mu      sync.Mutex // guards the rest
+	nextID  int64
+	pending map[int64]*leg
+	ended   bool
+	end     error // why, where the pipe ended by itself
+	stdin   bool  // it ended by a failed write
+}
+
+// A cancel is one notifications/cancelled and the time after which nobody cares.
+type cancel struct {
+	frame []byte
+	until time.Time
+}
+
+// New begins to read and write. The pipe owns frames from here on.
+func New(frames Frames, cfg Config) *Pipe {
+	if cfg.Concurrency <= 0 {
+		cfg.Concurrency = defaultConcurrency
+	}
+	p := &Pipe{
+		frames:  frames,
+		cfg:     cfg,
+		queue:   make(chan *leg, cfg.Concurrency),
+		answers: make(chan []byte, answerRoom),
+		cancels: make(chan cancel, cancelRoom),
+		slots:   make(chan struct{}, cfg.Concurrency),
+		over:    make(chan struct{}),
+		done:    make(chan struct{}),
+		gone:    make(chan struct{}),
+		pending: make(map[int64]*leg),
+	}
+	go p.run()
+	return p
+}
+
+// run reads and writes. A pipe that ends by itself closes its frames, so that the server ends and what it still
+// wrote is read.
+func (p *Pipe) run() {
+	defer close(p.gone)
+	var both sync.WaitGroup
+	defer both.Wait()
+	both.Go(p.read)
+	both.Go(p.write)
+	<-p.over
+	select {
+	case <-p.done:
+		_ = p.frames.Close() // the owner's Close tries again and reports it
+	default:
+	}
+}
+
+// Done is closed once the pipe has ended by itself, never only because of Close.
+func (p *Pipe) Done() <-chan struct{} { return p.done }
+
+// Err says why the pipe has ended by itself; nil before that.
+func (p *Pipe) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.end
+}
+
+// Close ends the frames and waits for both goroutines. Calls in flight fail. Its error is that of the frames, and a later Close
+// tries them again.
+func (p *Pipe) Close() error {
+	p.mu.Lock()
+	if !p.ended {
+		p.ended = true
+		close(p.over)
+	}
+	p.mu.Unlock()
+	err := p.frames.Close()
+	<-p.gone
+	return err
+}
+
+// fail ends the pipe by itself, once.
+func (p *Pipe) fail(err error, stdin bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return
+	}
+	p.ended, p.end, p.stdin = true, err, stdin
+	close(p.over)
+	close(p.done)
+}
+
+// Call sends one request and waits for its reply, which has a result or an error. Its own error is an *upstream.Error. A call
+// that was sent and whose ctx ends is canceled on the wire, except initialize, which may not be. Where the connection is
+// lost, Call returns once all that the server had written is read, which may be only after Close.
+func (p *Pipe) Call(ctx context.Context, method string, params []byte) (*wire.Message, error) {
+	if err := p.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-p.slots }()
+	l := p.register(method, params)
+	defer p.forget(l.id)
+	if err := p.submit(ctx, l); err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-l.reply:
+		return r.message, r.err
+	case <-ctx.Done():
+		return p.abandon(ctx, l, method)
+	case <-p.over:
+	}
+	if l.withdraw() {
+		return nil, p.unsent()
+	}
+	select {
+	case r := <-l.reply:
+		return r.message, r.err
+	case <-ctx.Done():
+		return p.abandon(ctx, l, method)
+	case <-p.gone:
+		return p.lost(l)
+	}
+}
+
+// Notify sends one notification and waits until it is written.
+func (p *Pipe) Notify(ctx context.Context, method string, params []byte) error {
+	l := &leg{frame: wire.AppendRequest(nil, nil, method, wire.OneLine(params)), written: make(chan error, 1)}
+	if err := p.submit(ctx, l); err != nil {
+		return err
+	}
+	select {
+	case err := <-l.written:
+		return err
+	case <-ctx.Done():
+		l.withdraw()
+		return context.Cause(ctx)
+	case <-p.over:
+		return p.unsent()
+	}
+}
+
+// acquire waits for a slot. Few wait, so that a stuck server does not gather calls.
+func (p *Pipe) acquire(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return unsentBy(ctx)
+	}
+	select {
+	case p.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	defer p.waiting.Add(-1)
+	if p.waiting.Add(1) > defaultQueue {
+		return &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.QueueFull}
+	}
+	select {
+	case p.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return unsentBy(ctx)
+	case <-p.over:
+		return p.unsent()
+	}
+}
+
+// submit hands a leg to the writer.
+func (p *Pipe) submit(ctx context.Context, l *leg) error {
+	select {
+	case <-p.over:
+		return p.unsent()
+	default:
+	}
+	select {
+	case p.queue <- l:
+		return nil
+	case <-ctx.Done():
+		return unsentBy(ctx)
+	case <-p.over:
+		return p.unsent()
+	}
+}
+
+func (p *Pipe) register(method string, params []byte) *leg {
+	l := &leg{reply: make(chan reply, 1)}
+	p.mu.Lock()
+	p.nextID++
+	l.id = p.nextID
+	p.pending[l.id] = l
+	p.mu.Unlock()
+	params = wire.OneLine(params)
+	frame := make([]byte, 0, len(params)+len(method)+64)
+	l.frame = wire.AppendRequest(frame, strconv.AppendInt(nil, l.id, 10), method, params)
+	return l
+}
+
+func (p *Pipe) forget(id int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pending, id)
+}
+
+// abandon ends a call whose ctx has ended.
+func (p *Pipe) abandon(ctx context.Context, l *leg, method string) (*wire.Message, error) {
+	select {
+	case r := <-l.reply: // it came at the same moment
+		return r.message, r.err
+	default:
+	}
+	if l.withdraw() {
+		return nil, unsentBy(ctx)
+	}
+	if l.state.Load() == failedUnsent {
+		return p.lost(l)
+	}
+	e := &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Canceled, Err: context.Cause(ctx)}
+	reason := "the caller canceled it"
+	if errors.Is(e.Err, context.DeadlineExceeded) {
+		e.Cause, reason = upstream.Deadline, "its deadline passed"
+	}
+	if method != mcp.MethodInitialize {
+		p.cancel(l.id, reason)
+	}
+	return nil, e
+}
+
+// cancel asks the writer to tell the server, and does not wait for it.
+func (p *Pipe) cancel(id int64, reason string) {
+	params := strconv.AppendInt([]byte(`{"requestId":`), id, 10)
+	params = wire.AppendString(append(params, `,"reason":`...), reason)
+	params = append(params, '}')
+	c := cancel{wire.AppendRequest(nil, nil, mcp.NotificationCancelled, params), time.Now().Add(cancelWait)}
+	select {
+	case p.cancels <- c:
+	default:
+		p.cfg.Log.Debug("cancel dropped: the server does not read", "id", id)
+	}
+}

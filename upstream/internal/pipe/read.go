@@ -1,0 +1,203 @@
+package pipe
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"mcp-gateway/internal/mcp"
+	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
+)
+
+// maxBatch bounds the messages in one frame, which servers of 2025-03-26 may put into an array.
+const maxBatch = 1000
+
+// maxID bounds the id of a server's request, which its answer repeats.
+const maxID = 1 << 10
+
+// read takes what the server sends until the connection ends.
+func (p *Pipe) read() {
+	for {
+		frame, err := p.frames.Read()
+		if skipped, ok := errors.AsType[*SkippedError](err); ok {
+			p.skipped(skipped)
+			continue
+		}
+		if err != nil {
+			p.fail(fmt.Errorf("the server's output ended: %w", err), false)
+			return
+		}
+		p.take(frame)
+	}
+}
+
+func (p *Pipe) take(frame []byte) {
+	m, err := wire.ParseReply(frame)
+	if errors.Is(err, wire.ErrBatch) {
+		messages, ok := wire.Elements(frame, maxBatch)
+		if !ok {
+			p.cfg.Log.Warn("server sent an array that cannot be read", "bytes", len(frame))
+		}
+		for _, one := range messages {
+			m, err := wire.ParseReply(one)
+			p.dispatch(one, m, err)
+		}
+		return
+	}
+	p.dispatch(frame, m, err)
+}
+
+// dispatch takes one message, or the error that its text gave.
+func (p *Pipe) dispatch(text []byte, m *wire.Message, err error) {
+	switch {
+	case err != nil:
+		p.unusable(text, err)
+	case m.Kind == wire.Request:
+		p.answer(m)
+	case m.Kind == wire.Notification:
+		if p.cfg.OnNotification != nil {
+			p.cfg.OnNotification(m.Method, m.Params)
+		}
+	default:
+		p.deliver(m)
+	}
+}
+
+// deliver gives a response to its call. One that no call waits for is late, repeated or foreign, and harms none.
+func (p *Pipe) deliver(m *wire.Message) {
+	if id, ok := wire.Int(m.ID); ok {
+		if !p.settle(id, reply{message: m}) {
+			p.cfg.Log.Debug("server answered a call that does not wait", "id", id)
+		}
+		return
+	}
+	p.anonymous(m)
+}
+
+// anonymous judges a response without a usable id. Servers send such an error for a request whose id they could not read,
+// but also for notifications that they do not know: only the first kind, with one call in flight, says whose it is.
+func (p *Pipe) anonymous(m *wire.Message) {
+	if m.Kind == wire.Failure && (m.Error.Code == wire.CodeParse || m.Error.Code == wire.CodeInvalidRequest) {
+		if id, ok := p.only(); ok && p.settle(id, noResponse(upstream.Unusable, fmt.Errorf("the server could not read the request: %w", m.Error))) {
+			return
+		}
+	}
+	p.cfg.Log.Warn("server sent a response without an id of the gateway's")
+}
+
+// unusable judges a text that is no JSON-RPC message: it ends the call whose id it bears or begins with, and no other.
+func (p *Pipe) unusable(text []byte, err error) {
+	id, known := idOf(text[:min(len(text), 512)], nil)
+	if e, ok := errors.AsType[*wire.SyntaxError](err); ok && e.ID != nil {
+		id, known = wire.Int(e.ID)
+	}
+	if known && p.settle(id, noResponse(upstream.Unusable, err)) {
+		return
+	}
+	p.cfg.Log.Warn("server sent what is no JSON-RPC message", "error", err)
+}
+
+// skipped judges a frame that was too large. The id at either end of it, or there being but one call in flight, says whose
+// it is; otherwise none is ended on a guess, and the deadline of the one it was ends it.
+func (p *Pipe) skipped(e *SkippedError) {
+	id, known := idOf(e.Head, e.Tail)
+	if !known && !asking.Match(e.Head) {
+		id, known = p.only()
+	}
+	if known && p.settle(id, noResponse(upstream.TooLarge, e)) {
+		return
+	}
+	p.cfg.Log.Warn("server sent a message that is too large", "error", e.Err)
+}
+
+var (
+	asking  = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:"id"\s*:\s*[^,]{1,64},\s*)?"method"\s*:`)
+	idFirst = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,`)
+	// The last brace of a message is its own, so these members are too.
+	idLast = regexp.MustCompile(`[,\s]"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
+)
+
+// idOf finds the id of a response at either end of it, where servers write it.
+func idOf(head, tail []byte) (int64, bool) {
+	if asking.Match(head) {
+		return 0, false
+	}
+	found := idFirst.FindSubmatch(head)
+	if found == nil {
+		found = idLast.FindSubmatch(tail)
+	}
+	if found == nil {
+		return 0, false
+	}
+	return wire.Int(found[1])
+}
+
+func noResponse(cause upstream.Cause, err error) reply {
+	return reply{err: &upstream.Error{Outcome: upstream.NoResponse, Cause: cause, Err: err}}
+}
+
+// settle ends a call. It reports false where none with that id waits. A reply to a call that was never sent is not one.
+func (p *Pipe) settle(id int64, r reply) bool {
+	p.mu.Lock()
+	l, ok := p.pending[id]
+	ok = ok && l.state.Load() == taken
+	if ok {
+		delete(p.pending, id)
+	}
+	p.mu.Unlock()
+	if ok {
+		l.reply <- r
+	}
+	return ok
+}
+
+// only is the id of the one call that the server has, if it is the only one.
+func (p *Pipe) only() (id int64, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, l := range p.pending {
+		if l.state.Load() == taken {
+			id = l.id
+			n++
+		}
+	}
+	return id, n == 1
+}
+
+var emptyResult = []byte(`{}`)
+
+// answer replies to a server's request, which may ask for nothing but a sign of life: the gateway declares no capability.
+func (p *Pipe) answer(m *wire.Message) {
+	if len(m.ID) > maxID || m.ID[0] != '"' && m.ID[0] != '-' && (m.ID[0] < '0' || m.ID[0] > '9') {
+		p.cfg.Log.Warn("server sent a request with an id that cannot be answered", "method", m.Method)
+		return
+	}
+	var frame []byte
+	if m.Method == mcp.MethodPing {
+		frame = wire.AppendResult(nil, m.ID, emptyResult)
+	} else {
+		frame = wire.AppendError(nil, m.ID, refusal(m.Method))
+	}
+	select {
+	case p.answers <- frame:
+		return
+	default:
+	}
+	if !p.flooded {
+		p.flooded = true
+		p.cfg.Log.Warn("server asks faster than it reads answers: some of its requests get none", "method", m.Method)
+	}
+}
+
+// refusal is the error that each revision names for a feature that the client has not declared.
+func refusal(method string) *wire.Error {
+	switch method {
+	case "elicitation/create":
+		return &wire.Error{Code: wire.CodeInvalidParams, Message: "elicitation is not supported by this client"}
+	case "sampling/createMessage":
+		return &wire.Error{Code: -1, Message: "sampling is not supported by this client"}
+	}
+	return &wire.Error{Code: wire.CodeMethodNotFound, Message: "the method is not supported by this client"}
+}

@@ -1,0 +1,189 @@
+package modern
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"mcp-gateway/internal/mcp"
+	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
+	"mcp-gateway/upstream/upstreamtest"
+)
+
+func parse(t testing.TB, text string) wire.Object {
+	t.Helper()
+	o, err := wire.ParseObject([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestResultTypes(t *testing.T) {
+	const list, tool = mcp.MethodToolsList, mcp.MethodToolsCall
+	for _, test := range []struct {
+		name, method, result, kind string
+	}{
+		{"complete", list, `{"resultType":"complete"}`, "complete"},
+		{"escaped", list, `{"result\u0054ype":"c\u006fmplete"}`, "complete"},
+		{"input required", tool, `{"resultType":"input_required","requestState":"s"}`, "input_required"},
+		{"input required by a list", list, `{"resultType":"input_required"}`, ""},
+		{"missing", tool, `{"content":[]}`, ""},
+		{"null", tool, `{"resultType":null}`, ""},
+		{"twice", tool, `{"resultType":"complete","resultType":"input_required"}`, ""},
+		{"other case", tool, `{"resulttype":"complete"}`, ""},
+		{"undefined", tool, `{"resultType":"task"}`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			u := started(t, scripted(t, discovered, step{200, result(test.result), ""}).URL)
+			upstreamtest.Await(t, u, upstream.Live)
+			resp, err := u.Call(t.Context(), &upstream.Request{Method: test.method})
+			if test.kind == "" {
+				wantError(t, err, upstream.NoResponse, upstream.Unusable, 200)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.Type != test.kind || string(resp.Result.Raw()) != test.result || resp.Revision != mcp.Modern {
+				t.Errorf("response %+v with %s", resp, resp.Result.Raw())
+			}
+		})
+	}
+}
+
+func TestServerErrors(t *testing.T) {
+	const mismatch, version = `{"code":-32020,"message":"m"}`, `{"code":-32022,"message":"m","data":{"supported":["2099-01-01"]}}`
+	const null = `{"jsonrpc":"2.0","id":null,"error":`
+	for _, test := range []struct {
+		name   string
+		step   step
+		own    int64 // code of the server's own error, else 0
+		status int
+		proof  bool
+	}{
+		{"method not found", step{404, failure(`{"code":-32601,"message":"m"}`), ""}, -32601, 0, false},
+		{"missing capability", step{400, failure(`{"code":-32021,"message":"m"}`), ""}, -32021, 0, false},
+		{"header mismatch", step{400, failure(mismatch), ""}, 0, 400, true},
+		{"header mismatch without an id", step{400, null + mismatch + "}", ""}, 0, 400, true},
+		{"header mismatch at 200", step{200, failure(mismatch), ""}, 0, 200, false},
+		{"header mismatch in a stream", step{400, "data: " + failure(mismatch) + "\n\n", "text/event-stream"}, 0, 400, false},
+		{"version", step{400, failure(version), ""}, 0, 400, false},
+		{"version without an id", step{400, null + version + "}", ""}, 0, 400, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			u := started(t, scripted(t, discovered, test.step).URL)
+			upstreamtest.Await(t, u, upstream.Live)
+			_, err := u.Call(t.Context(), &upstream.Request{Method: mcp.MethodToolsCall, Target: "x"})
+			stated, ok := errors.AsType[*wire.Error](err)
+			if !ok {
+				t.Fatalf("error is %v, want the server's in its chain", err)
+			}
+			if test.own != 0 {
+				if err != error(stated) || stated.Code != test.own {
+					t.Errorf("error is %v, want %d passed on", err, test.own)
+				}
+				return
+			}
+			wantError(t, err, upstream.ErrorResponse, upstream.HopError, test.status)
+			if errors.Is(err, upstream.ErrHeaderMismatch) != test.proof {
+				t.Errorf("%v proves that the call did not run: %v, want %v", err, !test.proof, test.proof)
+			}
+			if status, _ := u.Status(); status.State != upstream.Live {
+				t.Errorf("one call's error made the upstream %s", status.State)
+			}
+		})
+	}
+}
+
+func TestNotificationsOfACall(t *testing.T) {
+	s := upstreamtest.HTTP(t, func(r *upstreamtest.Request) {
+		r.Send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"x":1.0}}`)
+		r.Send(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`)
+		r.Result("")
+	})
+	u := started(t, s.URL)
+	var got []string
+	returned := false
+	_, err := u.Call(t.Context(), &upstream.Request{Method: mcp.MethodToolsCall, Target: "x", Notify: func(n upstream.Notification) {
+		if returned {
+			t.Error("notified after Call has returned")
+		}
+		got = append(got, n.Method+string(n.Params.Raw()))
+	}})
+	returned = true
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0] != `notifications/progress{"progress":1,"x":1.0}` || got[1] != `notifications/message{"level":"info"}` {
+		t.Errorf("notifications %q", got)
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	at := started(t, "http://127.0.0.1:1", func(cfg *Config) {
+		cfg.Header = http.Header{"x-team": {"a", "b"}, "Accept": {"text/plain"}, "Mcp-Param-Region": {"fixed"}}
+	})
+	for _, test := range []struct {
+		method, target string
+		header         http.Header
+		want           map[string]string
+	}{
+		{mcp.MethodToolsCall, "echo", http.Header{"Mcp-Param-Zone": {""}}, map[string]string{"Mcp-Name": "echo", "Mcp-Param-Zone": ""}},
+		{mcp.MethodToolsCall, "", nil, map[string]string{"Mcp-Name": ""}},
+		{mcp.MethodToolsCall, "größe ", nil, map[string]string{"Mcp-Name": "=?base64?Z3LDtsOfZSA=?="}},
+		{mcp.MethodResourcesRead, "file:///a", nil, map[string]string{"Mcp-Name": "file:///a"}},
+		{mcp.MethodToolsList, "ignored", http.Header{"Mcp-Name": {"forged"}, "Mcp-Method": {"forged"}, "Mcp-Protocol-Version": {"forged"}}, nil},
+	} {
+		h := at.headerOf(&upstream.Request{Method: test.method, Target: test.target, Header: test.header})
+		want := map[string]string{
+			"Accept": "application/json, text/event-stream", "Accept-Encoding": "identity", "Content-Type": "application/json",
+			"Mcp-Method": test.method, "Mcp-Protocol-Version": "2026-07-28", "User-Agent": "mcp-gateway/1.2.3", "Mcp-Param-Region": "fixed",
+		}
+		for name, value := range test.want {
+			want[name] = value
+		}
+		if len(h["X-Team"]) != 2 || len(h) != len(want)+1 {
+			t.Errorf("header of %s: %v", test.method, h)
+		}
+		for name, value := range want {
+			if got, ok := h[name]; !ok || len(got) != 1 || got[0] != value {
+				t.Errorf("%s of %s %q is %q, want %q", name, test.method, test.target, got, value)
+			}
+		}
+	}
+}
+
+func TestBodies(t *testing.T) {
+	u := started(t, "http://127.0.0.1:1")
+	const hop = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"mcp-gateway","version":"1.2.3"}`
+	for _, test := range []struct{ name, params, capabilities, want string }{
+		{"no params", ``, ``, `{"_meta":{` + hop + `}}`},
+		{"no _meta", `{"name":"x"}`, ``, `{"name":"x","_meta":{` + hop + `}}`},
+		{"empty _meta", `{"_meta":{ },"name":"x"}`, ``, `{"_meta":{` + hop + `},"name":"x"}`},
+		{"kept members", `{"_meta":{"a/b":1.0},"z":[ 1 ]}`, ``, `{"_meta":{"a/b":1.0,` + hop + `},"z":[ 1 ]}`},
+		{"_meta of another kind", `{"_meta":3}`, ``, `{"_meta":{` + hop + `}}`},
+		{"a forged member", `{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"evil"}}}`, ``,
+			`{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"mcp-gateway","version":"1.2.3"},"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}`},
+		{"capabilities", `{}`, `{"roots":{}}`,
+			`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":{"name":"mcp-gateway","version":"1.2.3"}}}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			req := &upstream.Request{Method: mcp.MethodToolsCall}
+			if test.params != "" {
+				req.Params = parse(t, test.params)
+			}
+			if test.capabilities != "" {
+				req.Client.Capabilities = []byte(test.capabilities)
+			}
+			body, id := u.body([]byte("42"), req)
+			if want := `{"jsonrpc":"2.0","id":42,"method":"tools/call","params":` + test.want + `}`; string(body) != want {
+				t.Errorf("body is %s, want %s", body, want)
+			}
+			if string(id) != "42" {
+				t.Errorf("id is %q", id)
+			}
+		})
+	}
+}

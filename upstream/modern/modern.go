@@ -1,0 +1,187 @@
+// Package modern is the engine for servers of revision 2026-07-28, whose requests carry all their metadata, over
+// Streamable HTTP.
+//
+// It is pinned to that revision: an upstream is live once server/discover has named it, and nothing is sent before. There is
+// no session on the wire. What the engine holds as one is the belief that the server is there and speaks the revision; it
+// ends when the server cannot be reached, so that what comes back is asked again who it is.
+//
+// Start with [Upstream.Call]; connect.go has the one request that comes before.
+package modern
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"mcp-gateway/internal/mcp"
+	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
+	"mcp-gateway/upstream/internal/exchange"
+	"mcp-gateway/upstream/internal/link"
+)
+
+// A Credential shows the server who the gateway is: Sign sets the headers of one request and numbers the token it used,
+// Refresh is told of one that was refused with 401.
+type Credential = exchange.Credential
+
+// Config is what an Upstream is made of.
+type Config struct {
+	ID         string
+	URL        *url.URL
+	Header     http.Header // sent with each request; may hold secrets, so it goes nowhere else
+	Credential Credential  // nil is none
+	Version    string      // of the gateway, as the server is told
+
+	StartTimeout               time.Duration
+	ReconnectMin, ReconnectMax time.Duration
+	Log                        *slog.Logger
+
+	// Transport sends; nil is one of the upstream's own. It calls httptrace's GotConn before it sends anything, as
+	// net/http's does, and sends a request at most once.
+	Transport http.RoundTripper
+}
+
+// An Upstream is one modern server. It is safe for concurrent use.
+type Upstream struct {
+	cfg     Config
+	client  *exchange.Client
+	link    *link.Link[*session]
+	header  http.Header // of every request
+	info    []byte      // clientInfo
+	meta    []byte      // _meta of a request whose client declares nothing
+	ids     atomic.Int64
+	closing atomic.Bool
+}
+
+var _ upstream.Upstream = (*Upstream)(nil)
+
+// New only builds; Start begins to connect.
+func New(cfg Config) *Upstream {
+	u := &Upstream{
+		cfg:    cfg,
+		client: exchange.New(exchange.Config{URL: cfg.URL, Credential: cfg.Credential, Transport: cfg.Transport, Log: cfg.Log}),
+		header: fixedHeader(cfg),
+	}
+	u.info = append(wire.AppendString([]byte(`{"name":"mcp-gateway","version":`), version(cfg)), '}')
+	u.meta = wire.Object{}.AppendEdited(nil, u.metaEdits(nil)...)
+	u.link = link.New(link.Config[*session]{
+		ID: cfg.ID, Dial: u.dial, StartTimeout: cfg.StartTimeout,
+		Min: cfg.ReconnectMin, Max: cfg.ReconnectMax, AlwaysTry: true, Log: cfg.Log,
+	})
+	return u
+}
+
+// Start begins the first attempt to connect and returns at once.
+func (u *Upstream) Start() { u.link.Start() }
+
+// Status is the state now, and a channel that is closed at the next change.
+func (u *Upstream) Status() (upstream.Status, <-chan struct{}) { return u.link.Status() }
+
+// Close ends the calls in flight and all connections, and waits for that.
+func (u *Upstream) Close() error {
+	u.closing.Store(true)
+	err := u.link.Close()
+	u.client.Close()
+	return err
+}
+
+// Call sends req once, and once more after a 401 within its budget. A server that cannot be reached is connected to anew.
+//
+// Where a HopError's chain holds upstream.ErrHeaderMismatch, the server has refused the headers of Mcp-Param-* before it
+// ran anything.
+func (u *Upstream) Call(ctx context.Context, req *upstream.Request) (*upstream.Response, error) {
+	s, err := u.link.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := u.send(ctx, req)
+	if err != nil {
+		return nil, u.judge(s, err)
+	}
+	if reply.Kind == wire.Failure {
+		return nil, answered(reply)
+	}
+	kind, err := resultType(req.Method, reply.Result)
+	if err != nil {
+		return nil, &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Unusable, HTTPStatus: reply.Status, Err: err}
+	}
+	return &upstream.Response{Result: reply.Result, Type: kind, Revision: mcp.Modern}, nil
+}
+
+func (u *Upstream) send(ctx context.Context, req *upstream.Request) (exchange.Reply, error) {
+	var room [20]byte
+	id := strconv.AppendInt(room[:0], u.ids.Add(1), 10)
+	body, id := u.body(id, req)
+	return u.client.Do(ctx, &exchange.Request{
+		ID: id, Body: body, Header: u.headerOf(req), Notify: req.Notify, Resend: req.Resend,
+	})
+}
+
+// judge draws the conclusions from a failure of the exchange.
+func (u *Upstream) judge(s *session, err error) error {
+	e, ok := errors.AsType[*upstream.Error](err)
+	if !ok {
+		return err
+	}
+	if e.Outcome == upstream.NotSent && e.Cause == upstream.Unreachable {
+		u.link.Lost(s, err)
+	}
+	// A server that refuses headers may not have read the body, and then names no request. The response to a POST is to
+	// that POST all the same.
+	if stated, ok := errors.AsType[*wire.Error](err); ok && e.HTTPStatus == http.StatusBadRequest {
+		if hop := hopError(stated, http.StatusBadRequest, true); hop != nil {
+			return hop
+		}
+	}
+	return err
+}
+
+// answered is the error that the server sent for the request: its own, unless it is about the gateway's way to ask.
+func answered(reply exchange.Reply) error {
+	proof := reply.Status == http.StatusBadRequest && !reply.Streamed
+	if hop := hopError(reply.Error, reply.Status, proof); hop != nil {
+		return hop
+	}
+	return reply.Error
+}
+
+// hopError is the failure that an error of the hop between gateway and server makes, nil for any other. proof says that
+// the server cannot have run the request.
+func hopError(stated *wire.Error, status int, proof bool) error {
+	switch stated.Code {
+	case mcp.CodeHeaderMismatch, mcp.CodeUnsupportedVersion:
+	default:
+		return nil
+	}
+	err := error(stated)
+	if proof && stated.Code == mcp.CodeHeaderMismatch {
+		err = fmt.Errorf("%w: %w", upstream.ErrHeaderMismatch, stated)
+	}
+	return &upstream.Error{Outcome: upstream.ErrorResponse, Cause: upstream.HopError, HTTPStatus: status, Err: err}
+}
+
+// resultType reads the member that says how far a result has come. A server must send it (2026-07-28, basic: results),
+// and a value that the revision does not define, or not for the method, leaves the call unfinished.
+func resultType(method string, result wire.Object) (string, error) {
+	kind, ok := result.String("resultType")
+	if !ok || !result.Unique("resultType") {
+		return "", errors.New("the result has no resultType that could be relied on")
+	}
+	switch kind {
+	case mcp.ResultComplete:
+		return mcp.ResultComplete, nil
+	case mcp.ResultInputRequired:
+		switch method {
+		case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead:
+			return mcp.ResultInputRequired, nil
+		}
+		return "", errors.New("the result asks for input, which this method cannot")
+	}
+	return "", errors.New("the result has a resultType that the revision does not define")
+}

@@ -1,0 +1,75 @@
+package upstreamtest
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"mcp-gateway/internal/mcp"
+	"mcp-gateway/internal/sse"
+	"mcp-gateway/internal/wire"
+)
+
+// Discovered is the result of server/discover that the server of HTTP gives.
+const Discovered = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}`
+
+// HTTP runs a modern server over Streamable HTTP until the test ends. A request whose first message is its response is
+// answered in JSON, any other as a stream.
+func HTTP(t *testing.T, h Handler) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the engine gave up while it sent
+		}
+		m, err := wire.ParseRequest(data)
+		if err != nil {
+			t.Errorf("the engine sent %q: %v", data, err)
+			return
+		}
+		out := &reply{t: t, w: w, id: m.ID}
+		if m.Method == mcp.MethodDiscover {
+			out.Send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + Discovered + `}`)
+			return
+		}
+		h(&Request{Message: m, Revision: mcp.Modern, Canceled: r.Context().Done(), Sender: out})
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// A reply is one response over HTTP.
+type reply struct {
+	t      *testing.T
+	w      http.ResponseWriter
+	id     []byte
+	stream bool
+}
+
+// Send writes JSON or an event. A write that fails is the engine's leaving, which the handler sees as Canceled.
+func (r *reply) Send(message string) {
+	m, err := wire.ParseReply([]byte(message))
+	if !r.stream && (err != nil || bytes.Equal(m.ID, r.id)) {
+		r.w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(r.w, message)
+		return
+	}
+	if !r.stream {
+		r.stream = true
+		r.w.Header().Set("Content-Type", "text/event-stream")
+	}
+	_ = sse.WriteEvent(r.w, []byte(message))
+	_ = http.NewResponseController(r.w).Flush()
+}
+
+// Die cuts the connection.
+func (r *reply) Die() {
+	c, _, err := http.NewResponseController(r.w).Hijack()
+	if err != nil {
+		r.t.Errorf("cannot cut the connection: %v", err)
+		return
+	}
+	_ = c.Close()
+}

@@ -1,0 +1,113 @@
+package upstreamtest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"mcp-gateway/internal/mcp"
+	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
+)
+
+// Run holds an engine to the contract of [upstream.Upstream] on tr. Leftover goroutines and children are for the
+// TestMain of the caller to find.
+func Run(t *testing.T, tr Transport) {
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, tr Transport)
+	}{
+		{"Status", testStatus},
+		{"ConcurrentCalls", testConcurrentCalls},
+		{"BytesPassWhole", testBytesPassWhole},
+		{"LargeMessages", testLargeMessages},
+		{"ServerErrorPassesWhole", testServerError},
+		{"EndedBeforeTheSend", testEndedBeforeTheSend},
+		{"EndedWhileItRuns", testEndedWhileItRuns},
+		{"BadRepliesHarmNoOtherCall", testBadReplies},
+		{"ReplyForAnUnknownID", testUnknownID},
+		{"ServerDiesDuringACall", testServerDies},
+		{"Close", testClose},
+		{"CloseWhileCallsRun", testCloseWhileCallsRun},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, tr) })
+	}
+}
+
+// start runs an engine on a server that h answers, and waits until it is live.
+func start(t *testing.T, tr Transport, h Handler) upstream.Upstream {
+	t.Helper()
+	u := tr.Start(t, h)
+	t.Cleanup(func() {
+		if err := u.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	Await(t, u, upstream.Live)
+	return u
+}
+
+// Await waits until u is in the state, and gives what it is then.
+func Await(t testing.TB, u upstream.Upstream, state upstream.State) upstream.Status {
+	t.Helper()
+	for {
+		status, changed := u.Status()
+		if status.State == state {
+			return status
+		}
+		select {
+		case <-changed:
+		case <-t.Context().Done():
+			t.Fatalf("the upstream is %s (%v), want %s", status.State, status.Err, state)
+		}
+	}
+}
+
+// A done is what became of a call.
+type done struct {
+	resp *upstream.Response
+	err  error
+}
+
+// call calls the tool with the given arguments, and sends what became of it.
+func call(ctx context.Context, u upstream.Upstream, tool, arguments string) <-chan done {
+	out := make(chan done, 1)
+	go func() {
+		params := wire.AppendString([]byte(`{"name":`), tool)
+		params = append(append(append(params, `,"arguments":`...), arguments...), '}')
+		o, err := wire.ParseObject(params)
+		if err != nil {
+			out <- done{err: err}
+			return
+		}
+		resp, err := u.Call(ctx, &upstream.Request{Method: mcp.MethodToolsCall, Target: tool, Params: o})
+		out <- done{resp, err}
+	}()
+	return out
+}
+
+// result checks that the call succeeded with these members in its result.
+func (d done) result(t *testing.T, tr Transport, members string) {
+	t.Helper()
+	if d.err != nil {
+		t.Fatalf("the call failed: %v", d.err)
+	}
+	if want, got := expected(tr.Revision, members), string(d.resp.Result.Raw()); got != want {
+		t.Errorf("result is %.200s, want %.200s", got, want)
+	}
+	if d.resp.Type != mcp.ResultComplete || d.resp.Revision != tr.Revision {
+		t.Errorf("type %q of revision %q, want complete of %s", d.resp.Type, d.resp.Revision, tr.Revision)
+	}
+}
+
+// failed checks the outcome of a call that the engine could not complete.
+func (d done) failed(t *testing.T, outcome upstream.Outcome, cause upstream.Cause) {
+	t.Helper()
+	e, ok := errors.AsType[*upstream.Error](d.err)
+	if !ok {
+		t.Fatalf("the call gave %v, want %s (%s)", d.err, outcome, cause)
+	}
+	if e.Outcome != outcome || e.Cause != cause {
+		t.Errorf("the call gave %v, want %s (%s)", e, outcome, cause)
+	}
+}
