@@ -181,7 +181,7 @@ func socketCall(tb testing.TB) func() {
 	go serveCanned(backend)
 	g := small(tb, backend.Addr().String(), nil)
 	front := listen(tb)
-	server := &http.Server{Handler: g.gate(g.front)}
+	server := &http.Server{Handler: g.gate(g.front), BaseContext: g.front.BaseContext}
 	go server.Serve(front)
 	tb.Cleanup(func() { server.Close() })
 	conn, err := net.Dial("tcp", front.Addr().String())

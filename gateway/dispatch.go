@@ -74,7 +74,12 @@ func (g *Gateway) prepare(ctx context.Context, snap *snapshot, route *route, tar
 	if req.Params.Has("requestState") {
 		return nil, refuse(wire.CodeInvalidParams, "requestState is not one that this gateway gave for this call")
 	}
-	call := &upstream.Request{Method: req.Method, Target: target, Client: req.Client, Resend: new(upstream.Budget)}
+	room := new(struct {
+		upstream.Request
+		upstream.Budget
+	})
+	call := &room.Request
+	*call = upstream.Request{Method: req.Method, Target: target, Client: req.Client, Resend: &room.Budget}
 	var err error
 	if call.Params, err = outgoing(req.Params, req.Name, target); err != nil {
 		return nil, refuse(wire.CodeInvalidParams, err.Error())

@@ -46,6 +46,7 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{})
 
 	server := &http.Server{
 		Handler:           g.gate(g.front),
+		BaseContext:       g.front.BaseContext,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -73,6 +74,9 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{})
 	_ = g.closeLog()
 	return err
 }
+
+// Log is where everything of the gateway is recorded, redacted.
+func (g *Gateway) Log() *slog.Logger { return g.log }
 
 // RefuseReload says in the log that the configuration stays as it is.
 func (g *Gateway) RefuseReload() {

@@ -64,6 +64,8 @@ func serve(cmd *cobra.Command, flags serveFlags) error {
 	if err != nil {
 		return fmt.Errorf("starting the gateway: %w", err)
 	}
+	// What libraries print by themselves, net/http bytes of a server among it, is redacted like everything else.
+	slog.SetDefault(gw.Log())
 	ctx, cut, stop := watchSignals(cmd.Context(), gw.RefuseReload)
 	defer stop()
 	if err := gw.Run(ctx, ln, cut); err != nil {

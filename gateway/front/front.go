@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
@@ -93,6 +94,8 @@ type Front struct {
 	handler  http.Handler
 	ids      *requestIDs
 	flights  *flights
+	base     context.Context // of every request; ends with Close
+	end      context.CancelCauseFunc
 	ended    *endedSessions
 	discover []byte // the result of server/discover
 	fixed    []byte // the members of an initialize result that do not depend on the request
@@ -107,6 +110,7 @@ func New(cfg Config) *Front {
 		cfg.MaxBody = defaultMaxBody
 	}
 	f := &Front{cfg: cfg, ids: newRequestIDs(), flights: newFlights(), ended: newEndedSessions(maxEnded)}
+	f.base, f.end = context.WithCancelCause(context.Background())
 	f.discover = discoverResult(cfg.ServerInfo, cfg.Instructions)
 	f.fixed = initializeMembers(cfg.ServerInfo, cfg.Instructions)
 
@@ -141,7 +145,13 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Close ends the calls in flight with cause, refuses new requests, and returns when no request is served any more.
 // It is idempotent; a second call waits as well.
-func (f *Front) Close(cause error) { f.flights.close(cause) }
+func (f *Front) Close(cause error) {
+	f.end(cause)
+	f.flights.close(cause)
+}
+
+// BaseContext is for the http.Server that serves the Front: without it, Close cannot end the calls of modern clients.
+func (f *Front) BaseContext(net.Listener) context.Context { return f.base }
 
 // methodNotAllowed also answers GET: there is nothing yet to listen to.
 func methodNotAllowed(w http.ResponseWriter, r *http.Request) {

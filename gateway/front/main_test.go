@@ -44,7 +44,9 @@ func start(t *testing.T, cfg Config) (*Front, *httptest.Server) {
 		cfg.Dispatch = canned
 	}
 	f := New(cfg)
-	server := httptest.NewServer(f)
+	server := httptest.NewUnstartedServer(f)
+	server.Config.BaseContext = f.BaseContext
+	server.Start()
 	t.Cleanup(server.Close)
 	return f, server
 }

@@ -171,11 +171,9 @@ func (f *Front) callModern(p *post, m *wire.Message, meta wire.Object) {
 	if m.Method == mcp.MethodToolsCall {
 		req.Name, _ = m.Params.String("name")
 	}
-	ctx, call := f.flights.begin(p.r.Context(), flightKey{})
-	defer f.flights.end(call)
 	p.wait()
-	reply := f.dispatch(ctx, p, req)
-	if p.r.Context().Err() != nil {
+	reply := f.dispatch(p.r.Context(), p, req)
+	if p.r.Context().Err() != nil && f.base.Err() == nil {
 		p.abandon()
 	}
 	if reply.Error == nil {

@@ -14,6 +14,9 @@ import (
 // keepaliveComment is an event stream's way to say nothing.
 const keepaliveComment = ":\n\n"
 
+// selfMeasured is how long an answer may be for net/http to find its length by itself.
+const selfMeasured = 2048
+
 // A post is one POST and the writer of its one answer. The answer is JSON, or an event stream where the client takes
 // it and has to wait: while a status is still open nothing has been written, and afterwards nothing but comments and
 // the answer.
@@ -103,7 +106,9 @@ func (p *post) answer(status int, message []byte) {
 	}
 	h := p.in.Header()
 	h["Content-Type"] = jsonType
-	h["Content-Length"] = []string{strconv.Itoa(len(message))}
+	if len(message) > selfMeasured {
+		h["Content-Length"] = []string{strconv.Itoa(len(message))}
+	}
 	p.in.WriteHeader(status)
 	p.lost = p.in.send(message)
 }

@@ -303,7 +303,7 @@ func onPipe(t *testing.T, cfg Config) (client net.Conn, end func()) {
 	cfg.Ring, cfg.ServerInfo, cfg.Log = testRing(t), []byte(testInfo), slog.New(slog.DiscardHandler)
 	f := New(cfg)
 	client, server := net.Pipe()
-	srv := &http.Server{Handler: f}
+	srv := &http.Server{Handler: f, BaseContext: f.BaseContext}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(&oneConn{conn: server, closed: make(chan struct{})}) }()
 	return client, func() {

@@ -2,8 +2,10 @@ package modern
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -17,6 +19,18 @@ type stage struct {
 	discovered  bool
 	then        func(*http.Request) (*http.Response, error)
 	unreachable bool
+	closed      chan struct{} // nil needs no closing
+	once        sync.Once
+}
+
+// Close ends what is in flight, as closing all connections does.
+func (s *stage) Close() error {
+	s.once.Do(func() {
+		if s.closed != nil {
+			close(s.closed)
+		}
+	})
+	return nil
 }
 
 func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -62,10 +76,11 @@ func TestClosingLastsUntilCallsHaveReturned(t *testing.T) {
 // A lost session leaves the calls in flight alone; Close finds them without it.
 func TestCallsOutliveASessionButNotTheUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{then: func(r *http.Request) (*http.Response, error) {
-			<-r.Context().Done()
-			return nil, r.Context().Err()
-		}}
+		s := &stage{closed: make(chan struct{})}
+		s.then = func(r *http.Request) (*http.Response, error) {
+			<-s.closed
+			return nil, net.ErrClosed
+		}
 		u := started(t, "http://server", func(cfg *Config) { cfg.Transport = s })
 		upstreamtest.Await(t, u, upstream.Live)
 		failed := make(chan error, 1)

@@ -43,7 +43,7 @@ type Config struct {
 	Log                        *slog.Logger
 
 	// Transport sends; nil is one of the upstream's own. It calls httptrace's GotConn before it sends anything, as
-	// net/http's does, and sends a request at most once.
+	// net/http's does, and sends a request at most once. Close calls its Close, if it has one, which ends what is in flight.
 	Transport http.RoundTripper
 }
 
@@ -169,14 +169,14 @@ func hopError(stated *wire.Error, status int, proof bool) error {
 // resultType reads the member that says how far a result has come. A server must send it (2026-07-28, basic: results),
 // and a value that the revision does not define, or not for the method, leaves the call unfinished.
 func resultType(method string, result wire.Object) (string, error) {
+	if result.Equals("resultType", mcp.ResultComplete) && result.Unique("resultType") {
+		return mcp.ResultComplete, nil
+	}
 	kind, ok := result.String("resultType")
 	if !ok || !result.Unique("resultType") {
 		return "", errors.New("the result has no resultType that could be relied on")
 	}
-	switch kind {
-	case mcp.ResultComplete:
-		return mcp.ResultComplete, nil
-	case mcp.ResultInputRequired:
+	if kind == mcp.ResultInputRequired {
 		switch method {
 		case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead:
 			return mcp.ResultInputRequired, nil

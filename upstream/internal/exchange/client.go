@@ -30,7 +30,7 @@ const (
 	idleTimeout = 4 * time.Second
 )
 
-// errClosed is the cause of exchanges that the client's Close ended.
+// errClosed is what an exchange and a dial meet after Close.
 var errClosed = errors.New("the upstream is being closed")
 
 // A Credential shows the server who the gateway is.
@@ -46,7 +46,7 @@ type Config struct {
 	URL        *url.URL   // never changed
 	Credential Credential // nil is none
 	// Transport sends; nil is one of the client's own. It calls httptrace's GotConn before it sends anything, as net/http's
-	// does, and sends a request at most once.
+	// does, and sends a request at most once. The client's Close calls its Close, if it has one, which ends what is in flight.
 	Transport http.RoundTripper
 	Log       *slog.Logger
 }
@@ -65,12 +65,8 @@ type Client struct {
 
 	mu     sync.Mutex // guards the rest
 	closed bool
-	calls  map[*call]struct{}
 	conns  map[*conn]struct{}
 }
-
-// A call is one exchange in flight, as Close knows it.
-type call struct{ cancel context.CancelCauseFunc }
 
 // New only builds.
 func New(cfg Config) *Client {
@@ -82,7 +78,6 @@ func New(cfg Config) *Client {
 			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		},
 		large:  make(chan struct{}, largeSlots),
-		calls:  make(map[*call]struct{}),
 		conns:  make(map[*conn]struct{}),
 		dialer: (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
 	}
@@ -123,13 +118,10 @@ type Reply struct {
 // connection that took no byte, and after a 401 within req.Resend. The error is an *upstream.Error, whose chain holds a
 // *wire.Error where the server sent one that named no request. context.Cause(ctx) tells a deadline from a cancel.
 func (c *Client) Do(ctx context.Context, req *Request) (Reply, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	self := &call{cancel}
-	if !c.begin(self) {
-		cancel(errClosed)
-		return Reply{}, ended(ctx, false, errClosed)
+	if !c.begin() {
+		return Reply{}, c.ended(ctx, false, errClosed)
 	}
-	defer c.finish(self)
+	defer c.running.Done()
 
 	resp, token, err := c.send(ctx, req, req.Header)
 	if err != nil {
@@ -147,9 +139,12 @@ func (c *Client) Do(ctx context.Context, req *Request) (Reply, error) {
 
 // renew sends req with another token than the one that was refused. Without one the refusal stands.
 func (c *Client) renew(ctx context.Context, req *Request, token uint64, refusal *upstream.Error) (*http.Response, error) {
-	if err := c.cfg.Credential.Refresh(ctx, token); err != nil {
-		if ctx.Err() != nil {
-			return nil, ended(ctx, false, err)
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
+	if err := c.cfg.Credential.Refresh(waiting, token); err != nil {
+		if waiting.Err() != nil {
+			return nil, c.ended(ctx, false, err)
 		}
 		refusal.Err = errors.Join(refusal.Err, err)
 		return nil, refusal
@@ -189,7 +184,7 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 	if c.cfg.Credential != nil {
 		if token, err = c.cfg.Credential.Sign(ctx, r); err != nil {
 			if ctx.Err() != nil {
-				return nil, 0, false, ended(ctx, false, err)
+				return nil, 0, false, c.ended(ctx, false, err)
 			}
 			return nil, 0, false, &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.NoCredential, Err: err}
 		}
@@ -203,8 +198,8 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 	}
 	unsent := l.withdraw()
 	switch {
-	case ctx.Err() != nil:
-		err = ended(ctx, !unsent, err)
+	case ctx.Err() != nil || c.life.Err() != nil:
+		err = c.ended(ctx, !unsent, err)
 	case !unsent:
 		err = &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.ConnectionLost, Err: err}
 	case l.connected:
@@ -216,15 +211,15 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 	return nil, 0, stale, err
 }
 
-// ended is the failure of an exchange whose ctx has ended.
-func ended(ctx context.Context, sent bool, err error) *upstream.Error {
+// ended is the failure of an exchange whose ctx has ended, or the client's life.
+func (c *Client) ended(ctx context.Context, sent bool, err error) *upstream.Error {
 	cause := context.Cause(ctx)
 	e := &upstream.Error{Outcome: upstream.NotSent, Err: err}
 	if sent {
 		e.Outcome = upstream.NoResponse
 	}
 	switch {
-	case errors.Is(cause, errClosed):
+	case cause == nil:
 		e.Cause = upstream.ClosedByGateway
 	case errors.Is(cause, context.DeadlineExceeded) && sent:
 		e.Cause = upstream.Deadline
@@ -238,23 +233,15 @@ func ended(ctx context.Context, sent bool, err error) *upstream.Error {
 	return e
 }
 
-func (c *Client) begin(self *call) bool {
+// begin counts an exchange in, unless the client is closed.
+func (c *Client) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return false
 	}
-	c.calls[self] = struct{}{}
 	c.running.Add(1)
 	return true
-}
-
-func (c *Client) finish(self *call) {
-	self.cancel(nil)
-	c.mu.Lock()
-	delete(c.calls, self)
-	c.mu.Unlock()
-	c.running.Done()
 }
 
 // Close ends the exchanges in flight, which fail with the cause closed, waits for them, and closes all connections. Later
@@ -262,13 +249,13 @@ func (c *Client) finish(self *call) {
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
-	for self := range c.calls {
-		self.cancel(errClosed)
-	}
 	c.mu.Unlock()
 	c.end()
+	c.dropConns() // what is in flight on them ends with an error
+	if t, ok := c.transport.(io.Closer); ok {
+		_ = t.Close() // nothing depends on how it closes
+	}
 	c.running.Wait()
-	c.dropConns()
 }
 
 // dropIdle closes the connections that no exchange uses.

@@ -124,8 +124,11 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 	}
 	dialed := &conn{Conn: raw, client: c}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errors.Join(errClosed, raw.Close())
+	}
 	c.conns[dialed] = struct{}{}
-	c.mu.Unlock()
 	return dialed, nil
 }
 

@@ -190,6 +190,8 @@ func (b *body) Read(p []byte) (int, error) {
 			b.slot = true
 		case <-b.ctx.Done():
 			return 0, b.ctx.Err()
+		case <-b.client.life.Done():
+			return 0, errClosed
 		}
 	}
 	n, err := b.src.Read(p)
@@ -245,13 +247,16 @@ func grow(data []byte, length int) []byte {
 	return append(make([]byte, 0, min(size, maxResult+1)), data...)
 }
 
+// cut reports whether it was not the server that ended the reading.
+func (b *body) cut() bool { return b.ctx.Err() != nil || b.client.life.Err() != nil }
+
 // failure is what became of a reply that could not be read to its end.
 func (b *body) failure(resp *http.Response, err error) *upstream.Error {
 	switch {
 	case errors.Is(err, errTooLarge), errors.Is(err, sse.ErrEventTooLarge):
 		return &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.TooLarge, HTTPStatus: resp.StatusCode, Err: err}
-	case b.ctx.Err() != nil:
-		return ended(b.ctx, true, err)
+	case b.cut():
+		return b.client.ended(b.ctx, true, err)
 	}
 	return &upstream.Error{
 		Outcome: upstream.NoResponse, Cause: upstream.ConnectionLost, HTTPStatus: resp.StatusCode,
@@ -262,7 +267,7 @@ func (b *body) failure(resp *http.Response, err error) *upstream.Error {
 // ended is the failure of a stream that ended without the reply.
 func (b *body) ended(resp *http.Response, err, stray error) *upstream.Error {
 	switch {
-	case b.ctx.Err() != nil:
+	case b.cut():
 		return b.failure(resp, err)
 	case b.first == '{' || b.first == '[' || b.first == '<':
 		return unusable(resp, errors.New("the reply is no event stream, though its content type says so"))
