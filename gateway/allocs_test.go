@@ -126,7 +126,7 @@ func small(tb testing.TB, address string, transport http.RoundTripper) *Gateway 
 		if err := g.teardown(); err != nil {
 			tb.Error(err)
 		}
-		<-g.sink.Close()
+		_ = g.closeLog()
 	})
 	return g
 }

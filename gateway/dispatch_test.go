@@ -81,7 +81,7 @@ func gatewayOver(t *testing.T, text string, fakes map[string]*fake) *Gateway {
 	}
 	c := g.snapshot.Load().catalog
 	c.Start()
-	t.Cleanup(func() { c.Close(); <-g.sink.Close() })
+	t.Cleanup(func() { c.Close(); _ = g.closeLog() })
 	synctest.Wait()
 	return g
 }

@@ -34,14 +34,15 @@ type Options struct {
 	LogJSON  bool      // one JSON object a line, else text
 	LogLevel slog.Level
 	Serving  func()    // called when requests are about to be taken; may be nil
-	Status   io.Writer // gets a line for each upstream when it has listed or failed, and at each change
+	Status   io.Writer // as Log is written; gets a line for each upstream when it has listed or failed, and at each change
 }
 
 // A Gateway serves one configuration.
 type Gateway struct {
 	cfg        *config.Config
 	scrubber   *redact.Scrubber // knows the configuration's secrets
-	sink       *observe.Sink
+	sink       *observe.Sink // of the log
+	lines      *observe.Sink // of Options.Status
 	log        *slog.Logger
 	ring       *seal.Ring
 	serverInfo []byte
@@ -65,7 +66,7 @@ func assemble(cfg *config.Config, opts Options, makeEngine engineMaker) (*Gatewa
 	}
 	sink := observe.NewSink(opts.Log)
 	log := observe.NewLogger(sink, opts.LogJSON, opts.LogLevel, scrubber)
-	g := &Gateway{cfg: cfg, scrubber: scrubber, sink: sink, log: log, ring: ring, observer: observe.New(log), serverInfo: serverInfo(), serving: opts.Serving}
+	g := &Gateway{cfg: cfg, scrubber: scrubber, sink: sink, lines: observe.NewSink(opts.Status), log: log, ring: ring, observer: observe.New(log), serverInfo: serverInfo(), serving: opts.Serving}
 	if keyErr != nil {
 		log.Warn("sessions and cursors will not outlive this process, and no other replica can take them", "error", keyErr)
 	}
@@ -102,7 +103,7 @@ func (g *Gateway) wire(opts Options, makeEngine engineMaker) error {
 	snap.policy = policy.New(tools)
 	snap.catalog = catalog.New(catalog.Config{
 		Sources: sources, Policy: snap.policy, ServerInfo: g.serverInfo, Log: g.log,
-		Changed: (&statusLines{w: opts.Status, scrubber: g.scrubber}).report,
+		Changed: (&statusLines{w: g.lines, scrubber: g.scrubber}).report,
 	})
 	g.snapshot.Store(snap)
 	g.front = front.New(g.frontConfig())
@@ -153,10 +154,13 @@ func ring(cfg *config.Config, scrubber *redact.Scrubber) (r *seal.Ring, keyErr, 
 
 // closeLog gives the last lines of the log a moment to be written, and no more: whoever reads them may be stuck.
 func (g *Gateway) closeLog() error {
-	select {
-	case <-g.sink.Close():
-		return nil
-	case <-time.After(time.Second):
-		return errors.New("writing the log: nobody takes its last lines")
+	late := time.After(time.Second)
+	for _, sink := range []*observe.Sink{g.sink, g.lines} {
+		select {
+		case <-sink.Close():
+		case <-late:
+			return errors.New("writing the log: nobody takes its last lines")
+		}
 	}
+	return nil
 }

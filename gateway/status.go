@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 
 	"mcp-gateway/gateway/catalog"
 	"mcp-gateway/redact"
@@ -13,15 +12,13 @@ import (
 // statusLines writes one line for each upstream when it has listed or failed, and again on change.
 type statusLines struct {
 	scrubber *redact.Scrubber
-
-	mu sync.Mutex // guards w
-	w  io.Writer
+	w        io.Writer // takes lines of several goroutines, and never waits
 }
 
 func (l *statusLines) report(r catalog.Report) {
-	line := fmt.Sprintf("%-12s %s", r.ID, r.State)
+	line := fmt.Sprintf("%-12s ", r.ID)
 	if r.Listed {
-		line += fmt.Sprintf(", %s, as %s*, %s", r.Revision, r.Prefix, tools(r.Shown))
+		line += fmt.Sprintf("%s, %s, as %s*, %s", r.State, r.Revision, r.Prefix, tools(r.Shown))
 		if r.Denied > 0 {
 			line += fmt.Sprintf(", %d denied", r.Denied)
 		}
@@ -29,13 +26,11 @@ func (l *statusLines) report(r catalog.Report) {
 			line += fmt.Sprintf(", %d left out as invalid (see the log)", r.Invalid)
 		}
 	} else {
-		line += ", no tools: " + r.Reason
+		line += r.Reason + ", no tools"
 	}
 	if r.Err != nil {
 		line += ": " + r.Err.Error()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	fmt.Fprintln(l.w, redact.Printable(strings.TrimSpace(l.scrubber.String(line))))
 }
 

@@ -382,3 +382,38 @@ func TestOwnerOfABareName(t *testing.T) {
 		}
 	})
 }
+
+func TestReportsOnlyChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(map[string]string{"": page("a", "b")})
+		s.status.State = upstream.Connecting
+		var mu sync.Mutex
+		var got []string
+		c := New(Config{
+			Sources: []Source{{ID: "s", Prefix: "s__", Upstream: s, Timeout: time.Minute}, {ID: "none"}},
+			Policy:  policy.New(map[string]policy.Tools{"s": {Deny: []string{"b"}}}), ServerInfo: []byte(`{}`), Log: slog.New(slog.DiscardHandler),
+			Changed: func(r Report) {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, fmt.Sprintf("%s %s %q %d/%d", r.ID, r.State, r.Reason, r.Shown, r.Denied))
+			},
+		})
+		c.Start()
+		defer c.Close()
+		for _, state := range []upstream.State{
+			upstream.Backoff, upstream.Connecting, upstream.Backoff, upstream.Connecting, upstream.Live, upstream.Backoff, upstream.Connecting, upstream.Live,
+		} {
+			synctest.Wait()
+			s.set(func(st *upstream.Status) { st.State = state })
+		}
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		want := []string{
+			`none connecting "unsupported" 0/0`, `s backoff "reconnecting" 0/0`, `s live "" 1/1`, `s backoff "" 1/1`, `s live "" 1/1`,
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("reported\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}

@@ -258,13 +258,15 @@ func (c *Catalog) report(s *source) {
 	} else {
 		r.Reason = s.absence()
 	}
+	// What is on its way is news to nobody, and no change either: the next attempt may end as the last one did.
+	onTheWay := r.State == upstream.Connecting && s.Upstream != nil || r.Reason == reasonListing
 	same := r.State == s.last.State && r.Revision == s.last.Revision && r.Shown == s.last.Shown && r.Denied == s.last.Denied &&
-		r.Invalid == s.last.Invalid && r.Reason == s.last.Reason && r.Listed == s.last.Listed
-	s.last = r
-	s.mu.Unlock()
-	// Connecting is news to nobody: the line comes when the attempt has ended.
-	if same || c.cfg.Changed == nil || (!r.Listed && r.State == upstream.Connecting && s.Upstream != nil) || (!r.Listed && r.Reason == reasonListing) {
-		return
+		r.Invalid == s.last.Invalid && r.Reason == s.last.Reason
+	if !onTheWay {
+		s.last = r
 	}
-	c.cfg.Changed(r)
+	s.mu.Unlock()
+	if !onTheWay && !same && c.cfg.Changed != nil {
+		c.cfg.Changed(r)
+	}
 }
