@@ -41,8 +41,8 @@ type Options struct {
 type Gateway struct {
 	cfg        *config.Config
 	scrubber   *redact.Scrubber // knows the configuration's secrets
-	sink       *observe.Sink // of the log
-	lines      *observe.Sink // of Options.Status
+	sink       *observe.Sink    // of the log
+	lines      *observe.Sink    // of Options.Status
 	log        *slog.Logger
 	ring       *seal.Ring
 	serverInfo []byte
