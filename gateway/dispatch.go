@@ -35,11 +35,14 @@ func (g *Gateway) callTool(ctx context.Context, snap *snapshot, req *front.Reque
 	}
 	ctx, cancel := context.WithDeadline(ctx, req.Received.Add(route.timeout))
 	defer cancel()
-	call, refusal := g.prepare(ctx, snap, route, target, req)
+	call, refusal, err := g.prepare(ctx, snap, route, target, req)
 	if refusal != nil {
 		return refusal
 	}
-	resp, err := route.upstream.Call(ctx, call)
+	var resp *upstream.Response
+	if err == nil {
+		resp, err = route.upstream.Call(ctx, call)
+	}
 	if errors.Is(err, upstream.ErrHeaderMismatch) && call.Resend.Take() {
 		// The server has compared headers with a schema that it has changed: nothing ran.
 		relist(ctx, snap, route)
@@ -54,25 +57,28 @@ func (g *Gateway) callTool(ctx context.Context, snap *snapshot, req *front.Reque
 }
 
 // prepare finds the tool, holds the request against its definition, and writes it in the upstream's own words.
-func (g *Gateway) prepare(ctx context.Context, snap *snapshot, route *route, target string, req *front.Request) (*upstream.Request, *front.Reply) {
+func (g *Gateway) prepare(ctx context.Context, snap *snapshot, route *route, target string, req *front.Request) (*upstream.Request, *front.Reply, error) {
 	view := snap.catalog.View()
 	if !view.Listed(route.id) && req.Header != nil {
 		// A client that sends its arguments in headers as well is owed the check, which needs the definition.
 		wait, cancel := context.WithTimeout(ctx, startWait)
+		defer cancel()
 		snap.catalog.Await(wait, route.id)
-		cancel()
 		view = snap.catalog.View()
+		if !view.Listed(route.id) && wait.Err() != nil {
+			return nil, nil, unlisted(ctx)
+		}
 	}
 	tool := view.Tool(route.id, target)
 	if tool == nil && view.Listed(route.id) {
 		relist(ctx, snap, route)
 		view = snap.catalog.View()
 		if tool = view.Tool(route.id, target); tool == nil && view.Listed(route.id) {
-			return nil, unknownTool(req.Name)
+			return nil, unknownTool(req.Name), nil
 		}
 	}
 	if req.Params.Has("requestState") {
-		return nil, refuse(wire.CodeInvalidParams, "requestState is not one that this gateway gave for this call")
+		return nil, refuse(wire.CodeInvalidParams, "requestState is not one that this gateway gave for this call"), nil
 	}
 	room := new(struct {
 		upstream.Request
@@ -82,18 +88,30 @@ func (g *Gateway) prepare(ctx context.Context, snap *snapshot, route *route, tar
 	*call = upstream.Request{Method: req.Method, Target: target, Client: req.Client, Resend: &room.Budget}
 	var err error
 	if call.Params, err = outgoing(req.Params, req.Name, target); err != nil {
-		return nil, refuse(wire.CodeInvalidParams, err.Error())
+		return nil, refuse(wire.CodeInvalidParams, err.Error()), nil
 	}
 	if tool != nil && len(tool.Params) > 0 {
 		arguments, _ := call.Params.Object("arguments")
 		for _, p := range tool.Params {
 			if req.Header != nil && !p.Agrees(req.Header[p.Header], arguments) {
-				return nil, refuse(mcp.CodeHeaderMismatch, "the header "+p.Header+" is missing, or says something else than the arguments")
+				return nil, refuse(mcp.CodeHeaderMismatch, "the header "+p.Header+" is missing, or says something else than the arguments"), nil
 			}
 		}
 		call.Header = headers(tool, call.Params)
 	}
-	return call, nil
+	return call, nil, nil
+}
+
+// unlisted is the failure of a call whose upstream did not list in time.
+func unlisted(ctx context.Context) error {
+	e := &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.ConnectingStill}
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, context.DeadlineExceeded):
+		e.Cause = upstream.DeadlineUnsent
+	case cause != nil:
+		e.Cause = upstream.CanceledUnsent
+	}
+	return e
 }
 
 // relist waits for a fresh listing, within the call's deadline and no longer than a call waits for anything but its answer.

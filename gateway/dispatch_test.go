@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -21,7 +22,8 @@ import (
 
 // A fake is an upstream that a test writes.
 type fake struct {
-	tools string // what tools/list answers with; "" never lists
+	state upstream.State // "" is live
+	tools string         // what tools/list answers with; "" never lists
 	call  func(ctx context.Context, req *upstream.Request) (*upstream.Response, error)
 
 	mu  sync.Mutex
@@ -32,7 +34,7 @@ func (f *fake) Start()       {}
 func (f *fake) Close() error { return nil }
 
 func (f *fake) Status() (upstream.Status, <-chan struct{}) {
-	return upstream.Status{State: upstream.Live, Session: 1, Revision: mcp.LegacyLatest}, nil
+	return upstream.Status{State: cmp.Or(f.state, upstream.Live), Session: 1, Revision: mcp.LegacyLatest}, nil
 }
 
 func (f *fake) Call(ctx context.Context, req *upstream.Request) (*upstream.Response, error) {
@@ -158,6 +160,33 @@ func TestUnlistedUpstreamIsCalledUnseen(t *testing.T) {
 		}
 		if reply := callTool(t, g, `{"name":"b__secret1"}`); reply.Error == nil {
 			t.Error("a denied tool of an upstream that has not listed was called")
+		}
+	})
+}
+
+func TestCallWaitsFiveSecondsForConnectAndListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fake{state: upstream.Connecting, call: func(ctx context.Context, _ *upstream.Request) (*upstream.Response, error) {
+			t.Error("the upstream was called before it had listed")
+			return result(`{}`), nil
+		}}
+		g := gatewayOver(t, two, map[string]*fake{"a": a, "b": {}})
+		modernClient := func(r *front.Request) { r.Header = map[string][]string{} }
+		began := time.Now()
+		reply := callTool(t, g, `{"name":"a__t"}`, modernClient)
+		if got := outcomeOf(t, reply); !strings.Contains(got, `"outcome":"not-sent","cause":"connecting"`) || time.Since(began) != 5*time.Second {
+			t.Errorf("after %v: %s", time.Since(began), got)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		p := params(t, `{"name":"a__t"}`)
+		reply = g.dispatch(ctx, &front.Request{Method: mcp.MethodToolsCall, Params: p, Name: "a__t", Header: map[string][]string{}, Received: time.Now()})
+		if got := outcomeOf(t, reply); !strings.Contains(got, `"cause":"canceled-unsent"`) {
+			t.Error(got)
+		}
+		reply = callTool(t, g, `{"name":"a__t"}`, modernClient, func(r *front.Request) { r.Received = time.Now().Add(-29 * time.Second) })
+		if got := outcomeOf(t, reply); !strings.Contains(got, `"cause":"deadline-unsent"`) {
+			t.Error(got)
 		}
 	})
 }

@@ -36,6 +36,7 @@ type Message struct {
 
 	params, result, failure bool // the member is present
 	version                 bool // jsonrpc is "2.0"
+	alike                   bool // a careless reader could take a member for a known one
 	// Room for the members of params or result, so that a small message costs no further allocation.
 	room [12]member
 }
@@ -136,6 +137,9 @@ func (m *Message) parse(data []byte, opts jsontext.Options) error {
 	return m.syntax(d.end())
 }
 
+// envelope are the members of a message that decide what it is.
+var envelope = [...][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("result"), []byte("error")}
+
 // readMember reads the value that follows name and gives the name's own bit, zero for one that is not read.
 func (m *Message) readMember(d *decoder, quoted []byte) (int, error) {
 	name := quoted[1 : len(quoted)-1]
@@ -188,6 +192,10 @@ func (m *Message) readMember(d *decoder, quoted []byte) (int, error) {
 		m.Error = readError(value)
 		return 32, nil
 	}
+	for _, known := range envelope {
+		m.alike = m.alike || bytes.EqualFold(name, known)
+	}
+	m.alike = m.alike || bytes.IndexByte(name, 0) >= 0
 	return 0, nil
 }
 
@@ -208,6 +216,9 @@ func (m *Message) checkRequest() error {
 	}
 	if !m.version {
 		return bad(`jsonrpc is not "2.0"`)
+	}
+	if m.alike {
+		return bad("a member of the message could be taken for a known one: it differs in case, or holds a NUL")
 	}
 	response := m.result || m.failure
 	switch {
