@@ -25,40 +25,74 @@ type engine interface {
 
 type engineMaker func(config.Upstream, *slog.Logger, *redact.Scrubber) (engine, error)
 
-// newEngine is the one place that picks an engine.
+// newEngine is the one place that picks an engine and its transport.
 func newEngine(u config.Upstream, log *slog.Logger, scrubber *redact.Scrubber) (engine, error) {
 	switch u.Engine {
-	case config.LegacyStdio:
-		cfg := legacy.Config{
-			ID: u.ID, Command: u.Command.Reveal(), Dir: u.Cwd, Revision: u.Revision, Version: Version,
-			StartTimeout: u.StartTimeout, ReconnectMin: u.Reconnect.Min, ReconnectMax: u.Reconnect.Max,
+	case config.ModernStdio, config.ModernHTTP:
+		cfg := modern.Config{
+			ID: u.ID, Version: Version, StartTimeout: u.StartTimeout, ReconnectMin: u.Reconnect.Min, ReconnectMax: u.Reconnect.Max,
 			Concurrency: pipeConcurrency, Log: log, Scrub: scrubber.String,
 		}
-		for _, arg := range u.Args {
-			cfg.Args = append(cfg.Args, arg.Reveal())
+		if u.Engine == config.ModernStdio {
+			cfg.Stdio = childOf(u)
+			return modern.New(cfg), nil
 		}
-		var set []string
-		for _, v := range u.Env {
-			set = append(set, v.Name+"="+v.Value.Reveal())
-		}
-		cfg.Env, cfg.InheritEnv = set, u.InheritEnv
-		return legacy.New(cfg), nil
-	case config.ModernHTTP:
-		target, err := url.Parse(u.URL.Reveal())
+		remote, err := remoteOf(u)
 		if err != nil {
-			return nil, fmt.Errorf("building upstream %q: its url cannot be read", u.ID)
+			return nil, err
 		}
-		cfg := modern.Config{
-			ID: u.ID, URL: target, Header: http.Header{}, Version: Version,
-			StartTimeout: u.StartTimeout, ReconnectMin: u.Reconnect.Min, ReconnectMax: u.Reconnect.Max, Log: log,
-		}
-		for _, h := range u.Headers {
-			cfg.Header.Add(h.Name, h.Value.Reveal())
-		}
-		if u.Credential != nil {
-			cfg.Credential = auth.NewBearer(u.Credential.Bearer)
-		}
+		cfg.URL, cfg.Header, cfg.Credential = remote.URL, remote.Header, remote.Credential
 		return modern.New(cfg), nil
 	}
-	return nil, fmt.Errorf("building upstream %q: this version has no engine for %s", u.ID, u.Engine)
+	cfg := legacy.Config{
+		ID: u.ID, Revision: u.Revision, Version: Version,
+		StartTimeout: u.StartTimeout, ReconnectMin: u.Reconnect.Min, ReconnectMax: u.Reconnect.Max,
+		Concurrency: pipeConcurrency, Log: log, Scrub: scrubber.String,
+	}
+	if u.Engine == config.LegacyStdio {
+		cfg.Stdio = childOf(u)
+		return legacy.New(cfg), nil
+	}
+	remote, err := remoteOf(u)
+	if err != nil {
+		return nil, err
+	}
+	switch u.Engine {
+	case config.LegacyWebSocket:
+		cfg.WebSocket = remote
+	case config.LegacySSE:
+		cfg.SSE = remote
+	default:
+		cfg.HTTP = remote
+	}
+	return legacy.New(cfg), nil
+}
+
+// childOf is the server that u starts.
+func childOf(u config.Upstream) *legacy.Stdio {
+	child := &legacy.Stdio{Command: u.Command.Reveal(), InheritEnv: u.InheritEnv, Dir: u.Cwd}
+	for _, arg := range u.Args {
+		child.Args = append(child.Args, arg.Reveal())
+	}
+	for _, v := range u.Env {
+		child.Env = append(child.Env, v.Name+"="+v.Value.Reveal())
+	}
+	return child
+}
+
+// remoteOf is the server that u reaches.
+func remoteOf(u config.Upstream) (*legacy.Remote, error) {
+	target, err := url.Parse(u.URL.Reveal())
+	if err != nil {
+		// The error of the parser quotes the url, which may hold a credential.
+		return nil, fmt.Errorf("building upstream %q: its url cannot be read", u.ID)
+	}
+	remote := &legacy.Remote{URL: target, Header: http.Header{}}
+	for _, h := range u.Headers {
+		remote.Header.Add(h.Name, h.Value.Reveal())
+	}
+	if u.Credential != nil {
+		remote.Credential = auth.NewBearer(u.Credential.Bearer)
+	}
+	return remote, nil
 }

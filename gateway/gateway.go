@@ -84,10 +84,6 @@ func (g *Gateway) wire(opts Options, makeEngine engineMaker) error {
 	for _, u := range g.cfg.Upstreams {
 		tools[u.ID] = u.Tools
 		source := catalog.Source{ID: u.ID, Prefix: u.Prefix, OverHTTP: !u.Engine.Stdio(), Timeout: u.Timeout}
-		if !u.Engine.Built() {
-			sources = append(sources, source)
-			continue
-		}
 		e, err := makeEngine(u, g.log, g.scrubber)
 		if err != nil {
 			return err

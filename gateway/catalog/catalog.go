@@ -20,9 +20,9 @@ import (
 // A Source is one upstream as the configuration names it.
 type Source struct {
 	ID, Prefix string
-	Upstream   upstream.Upstream // nil where this version has no engine for it
-	OverHTTP   bool              // its invalid x-mcp-header makes a tool invalid, as its clients would judge
-	Timeout    time.Duration     // of one whole listing
+	Upstream   upstream.Upstream
+	OverHTTP   bool          // its invalid x-mcp-header makes a tool invalid, as its clients would judge
+	Timeout    time.Duration // of one whole listing
 }
 
 // A Config is what a catalog needs.
@@ -72,11 +72,6 @@ func (c *Catalog) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	for _, s := range c.sources {
-		if s.Upstream == nil {
-			c.report(s)
-			s.settle()
-			continue
-		}
 		c.loops.Go(func() { c.follow(ctx, s) })
 	}
 }
@@ -122,7 +117,7 @@ func (c *Catalog) Await(ctx context.Context, id string) {
 // that was asked for began less than relistInterval ago.
 func (c *Catalog) Relist(ctx context.Context, id string) {
 	s := c.source(id)
-	if s == nil || s.Upstream == nil {
+	if s == nil {
 		return
 	}
 	listed, ok := s.ask()

@@ -165,9 +165,9 @@ func TestSlowAndDeadUpstreamsDelayNobody(t *testing.T) {
 		denied.status = dead.status
 		c := start(t, map[string]policy.Tools{"denied": {Allow: []string{}}},
 			Source{ID: "slow", Prefix: "slow__", Upstream: slow}, Source{ID: "dead", Prefix: "dead__", Upstream: dead},
-			Source{ID: "none", Prefix: "none__"}, Source{ID: "denied", Prefix: "denied__", Upstream: denied}, Source{ID: "good", Prefix: "good__", Upstream: good})
+			Source{ID: "denied", Prefix: "denied__", Upstream: denied}, Source{ID: "good", Prefix: "good__", Upstream: good})
 		wantNames(t, c, "good__t")
-		if got, want := absent(c), `{"slow":"listing","dead":"given-up","none":"unsupported"}`; got != want {
+		if got, want := absent(c), `{"slow":"listing","dead":"given-up"}`; got != want {
 			t.Errorf("absent: %s, want %s", got, want)
 		}
 		close(slow.hold)
@@ -316,9 +316,8 @@ func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(map[string]string{"": page("a")})
 		s.status.State = upstream.Connecting
-		c := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: s}, Source{ID: "none", Prefix: "none__"})
-		c.Await(t.Context(), "none")    // has nothing to wait for
-		c.Await(t.Context(), "unknown") // nor this
+		c := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: s})
+		c.Await(t.Context(), "unknown") // has nothing to wait for
 		listed := make(chan bool)
 		go func() {
 			c.Await(t.Context(), "s")
@@ -390,7 +389,7 @@ func TestReportsOnlyChanges(t *testing.T) {
 		var mu sync.Mutex
 		var got []string
 		c := New(Config{
-			Sources: []Source{{ID: "s", Prefix: "s__", Upstream: s, Timeout: time.Minute}, {ID: "none"}},
+			Sources: []Source{{ID: "s", Prefix: "s__", Upstream: s, Timeout: time.Minute}},
 			Policy:  policy.New(map[string]policy.Tools{"s": {Deny: []string{"b"}}}), ServerInfo: []byte(`{}`), Log: slog.New(slog.DiscardHandler),
 			Changed: func(r Report) {
 				mu.Lock()
@@ -410,7 +409,7 @@ func TestReportsOnlyChanges(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		want := []string{
-			`none connecting "unsupported" 0/0`, `s backoff "reconnecting" 0/0`, `s live "" 1/1`, `s backoff "" 1/1`, `s live "" 1/1`,
+			`s backoff "reconnecting" 0/0`, `s live "" 1/1`, `s backoff "" 1/1`, `s live "" 1/1`,
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("reported\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -54,7 +54,7 @@ func (s *source) progress() (onTheWay bool, attempted <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	onTheWay = s.state == upstream.Connecting || s.state == upstream.Live
-	return onTheWay && !s.failed && s.Upstream != nil, s.attempted
+	return onTheWay && !s.failed, s.attempted
 }
 
 func (s *source) ask() (<-chan struct{}, bool) {
@@ -259,7 +259,7 @@ func (c *Catalog) report(s *source) {
 		r.Reason = s.absence()
 	}
 	// What is on its way is news to nobody, and no change either: the next attempt may end as the last one did.
-	onTheWay := r.State == upstream.Connecting && s.Upstream != nil || r.Reason == reasonListing
+	onTheWay := r.State == upstream.Connecting || r.Reason == reasonListing
 	same := r.State == s.last.State && r.Revision == s.last.Revision && r.Shown == s.last.Shown && r.Denied == s.last.Denied &&
 		r.Invalid == s.last.Invalid && r.Reason == s.last.Reason
 	if !onTheWay {

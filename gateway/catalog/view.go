@@ -20,14 +20,10 @@ const (
 	reasonGivenUp      = "given-up"
 	reasonHeld         = "held"
 	reasonClosed       = "closed"
-	reasonUnsupported  = "unsupported"
 )
 
 // absence is the reason for which the source contributes nothing. Its mutex must be held.
 func (s *source) absence() string {
-	if s.Upstream == nil {
-		return reasonUnsupported
-	}
 	switch s.state {
 	case upstream.Live:
 		if s.failed {

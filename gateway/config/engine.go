@@ -13,9 +13,6 @@ const (
 	LegacySSE       Engine = "legacy-sse"  // HTTP+SSE of 2024-11-05
 )
 
-// Built reports whether this version has the engine. An upstream on one that is not built is absent, with a warning.
-func (e Engine) Built() bool { return e == LegacyStdio || e == ModernHTTP }
-
 // Stdio reports whether the server is a child process.
 func (e Engine) Stdio() bool { return e == LegacyStdio || e == ModernStdio }
 

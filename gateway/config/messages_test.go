@@ -172,11 +172,6 @@ var refusals = []expected{
 // Every warning of every good file.
 var warnings = []expected{
 	{"families.good.yaml", []string{
-		"3:3: upstreams.b: modern over stdio is not in this version, so this upstream is absent",
-		"4:3: upstreams.c: legacy over WebSocket is not in this version, so this upstream is absent",
-		"6:3: upstreams.e: legacy over Streamable HTTP is not in this version, so this upstream is absent",
-		"7:3: upstreams.f: legacy over HTTP+SSE is not in this version, so this upstream is absent",
-		"9:3: upstreams.h: legacy over WebSocket is not in this version, so this upstream is absent",
 		"9:12: upstreams.h.url: a credential stands in the file itself, keep it outside: ${env:NAME} or ${file:PATH}",
 	}},
 	{"json.good.yaml", nil},

@@ -246,9 +246,6 @@ func (l *loader) finish(d *draft) {
 	if known {
 		child = engine.Stdio()
 		d.up.Engine = engine
-		if !engine.Built() {
-			l.warn(d.at, "%v is not in this version, so this upstream is absent", engine)
-		}
 	}
 	if child {
 		l.finishChild(d)
