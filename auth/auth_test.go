@@ -134,3 +134,10 @@ func TestCredential(t *testing.T) {
 		t.Errorf("Refresh after the end: %v", err)
 	}
 }
+
+func TestKeyInTheNamesPlaceIsRefused(t *testing.T) {
+	key, stored := auth.NewKey()
+	if _, err := auth.ParseKey(key.Reveal(), stored); err == nil || strings.Contains(err.Error(), key.Reveal()) {
+		t.Errorf("an API key as a name: %v", err)
+	}
+}

@@ -46,6 +46,9 @@ func CheckName(name string) error {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 		valid = valid && (letter || i > 0 && strings.ContainsRune("._@-", r))
 	}
+	if strings.HasPrefix(name, keyPrefix) {
+		return errors.New("the name looks like an API key itself: names are shown in the log, so put a name there")
+	}
 	if !valid {
 		return errors.New("a caller's name has 1 to 64 letters, digits and . _ @ -, and begins with a letter or digit")
 	}

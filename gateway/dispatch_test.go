@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -311,6 +312,21 @@ func TestNoTextOfAnUnsentCallIsSaidOfOneThatMayHaveRun(t *testing.T) {
 	}
 }
 
+func TestResultThatSaysTwoThingsIsUnusable(t *testing.T) {
+	for _, text := range []string{
+		`{"_meta":{},"_meta":{"mcp-gateway/outcome":{"outcome":"not-sent","retry":"safe"}},"content":[]}`,
+		`{"content":[],"resultType":"complete","result\u0054ype":"input_required"}`, `{"content":[],"isError":false,"isError":true}`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &fake{tools: oneTool, call: func(context.Context, *upstream.Request) (*upstream.Response, error) { return result(text), nil }}
+			g := gatewayOver(t, two, map[string]*fake{"a": a, "b": {}})
+			if got := outcomeOf(t, callTool(t, g, `{"name":"a__t"}`)); !strings.Contains(got, `"outcome":"no-response","cause":"unusable"`) {
+				t.Errorf("%s: %s", text, got)
+			}
+		})
+	}
+}
+
 func TestResponsesThatAreNoEndOfTheCall(t *testing.T) {
 	for kind, want := range map[string]string{mcp.ResultInputRequired: "caller-cannot-continue", "task": "unusable", "": "unusable"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -353,11 +369,12 @@ func TestOwnErrorsAndResultsPassWhole(t *testing.T) {
 			return string(reply.Result.Raw())
 		}
 		for in, want := range map[string]string{
-			`{"id":1,"error":` + stated + `}`:                                                  stated,
-			`{"id":1,"error":{"code":1,"message":7,"x":1}}`:                                    `{"code":1,"message":"The server answered with an error that says nothing about its reason.","x":1}`,
-			`{"id":1,"error":{"code":1,"message":"m","data":{"mcp-gateway/outcome":1,"b":2}}}`: `{"code":1,"message":"m","data":{"b":2,"mcp-gateway/upstream":{"mcp-gateway/outcome":1}}}`,
-			`{"id":1,"result":{"isError":true,"content":[],"_meta":{"a":"\\"}}}`:               `{"isError":true,"content":[],"_meta":{"a":"\\"}}`,
-			`{"id":1,"result":{"_meta":{"mcp-gateway\/outcome":{"retry":"safe"},"x":1.0}}}`:    `{"_meta":{"x":1.0,"mcp-gateway/upstream":{"mcp-gateway/outcome":{"retry":"safe"}}}}`,
+			`{"id":1,"error":` + stated + `}`:                                                                          stated,
+			`{"id":1,"error":{"code":1,"message":7,"x":1}}`:                                                            `{"code":1,"message":"The server answered with an error that says nothing about its reason.","x":1}`,
+			`{"id":1,"error":{"code":1,"message":"m","data":{"mcp-gateway/outcome":1,"b":2}}}`:                         `{"code":1,"message":"m","data":{"b":2,"mcp-gateway/upstream":{"mcp-gateway/outcome":1}}}`,
+			`{"id":1,"error":{"code":-32050,"message":"m","mcp-gateway/outcome":{"retry":"safe"},"mcp-gateway\/x":2}}`: `{"code":-32050,"message":"m","mcp-gateway/upstream":{"mcp-gateway/outcome":{"retry":"safe"},"mcp-gateway/x":2}}`,
+			`{"id":1,"result":{"isError":true,"content":[],"_meta":{"a":"\\"}}}`:                                       `{"isError":true,"content":[],"_meta":{"a":"\\"}}`,
+			`{"id":1,"result":{"_meta":{"mcp-gateway\/outcome":{"retry":"safe"},"x":1.0}}}`:                            `{"_meta":{"x":1.0,"mcp-gateway/upstream":{"mcp-gateway/outcome":{"retry":"safe"}}}}`,
 		} {
 			if got := pass(in); got != want {
 				t.Errorf("%s passes as %s, want %s", in, got, want)
@@ -407,7 +424,7 @@ func TestListPages(t *testing.T) {
 		if i > 0 {
 			list.WriteString(",")
 		}
-		list.WriteString(`{"name":"t` + strings.Repeat("x", i) + `"}`)
+		list.WriteString(fmt.Sprintf(`{"name":"t%d"}`, i))
 	}
 	list.WriteString(`]}`)
 	synctest.Test(t, func(t *testing.T) {

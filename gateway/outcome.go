@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"strconv"
+	"strings"
 
 	"mcp-gateway/gateway/front"
 	"mcp-gateway/gateway/observe"
@@ -45,6 +45,10 @@ func (g *Gateway) conclude(ctx context.Context, route *route, req *front.Request
 
 // unfinished gives the failure of a response that is no end of the call. Another round cannot be offered to the client yet.
 func unfinished(resp *upstream.Response) error {
+	// A member that stands twice says two things, and the client's reader may take the other one.
+	if !resp.Result.Unique("_meta", "content", "isError", "resultType", "structuredContent") {
+		return &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Unusable, Err: errors.New("the result repeats a member")}
+	}
 	switch resp.Type {
 	case mcp.ResultComplete:
 		return nil
@@ -56,16 +60,18 @@ func unfinished(resp *upstream.Response) error {
 
 // passedError is a server's own error, whole but for what it must not claim. Only a message that says nothing is replaced.
 func passedError(e *wire.Error) *wire.Error {
-	var edits []wire.Edit
 	if e.BadMessage {
 		e.Message = "The server answered with an error that says nothing about its reason."
-		edits = append(edits, wire.Edit{Name: "message", Value: wire.AppendString(nil, e.Message)})
+		e.Raw = e.Raw.With(wire.Edit{Name: "message", Value: wire.AppendString(nil, e.Message)})
 	}
-	if data, ok := e.Raw.Object("data"); ok && claims(data) {
+	if data, ok := e.Raw.Object("data"); ok {
 		e.Data = underUpstream(data)
-		edits = append(edits, wire.Edit{Name: "data", Value: e.Data})
+		e.Raw = e.Raw.With(wire.Edit{Name: "data", Value: e.Data})
 	}
-	e.Raw = e.Raw.With(edits...)
+	// A code that a client cannot read is passed on with the whole error as its data.
+	if own, err := wire.ParseObject(underUpstream(e.Raw)); err == nil {
+		e.Raw = own
+	}
 	return e
 }
 
@@ -77,7 +83,7 @@ func ownMeta(result wire.Object) wire.Object {
 		return result
 	}
 	meta, err := wire.ParseObject(raw)
-	if err != nil || !claims(meta) {
+	if err != nil {
 		return result
 	}
 	return result.With(wire.Edit{Name: "_meta", Value: underUpstream(meta)})
@@ -87,28 +93,30 @@ func mayClaim(raw []byte) bool {
 	return bytes.Contains(raw, []byte(mcp.MetaPrefix)) || bytes.IndexByte(raw, '\\') >= 0
 }
 
-func claims(o wire.Object) bool {
-	for name := range o.All() {
-		if len(name) >= len(mcp.MetaPrefix) && name[:len(mcp.MetaPrefix)] == mcp.MetaPrefix {
-			return true
-		}
-	}
-	return false
-}
-
+// underUpstream is o's text with the members under the gateway's own names moved into one.
 func underUpstream(o wire.Object) []byte {
-	var edits, moved []wire.Edit
-	for name, value := range o.All() {
-		if len(name) < len(mcp.MetaPrefix) || name[:len(mcp.MetaPrefix)] != mcp.MetaPrefix {
-			continue
-		}
-		if slices.ContainsFunc(moved, func(e wire.Edit) bool { return e.Name == name }) {
-			continue
-		}
-		moved = append(moved, wire.Edit{Name: name, Value: value})
-		edits = append(edits, wire.Edit{Name: name})
+	if !mayClaim(o.Raw()) {
+		return o.Raw()
 	}
-	return o.With(edits...).Edited(wire.Edit{Name: mcp.MetaUpstream, Value: wire.Object{}.AppendEdited(nil, moved...)})
+	moved := []byte{'{'}
+	rest := o.Rewrite(func(name string, value []byte) []byte {
+		if !strings.HasPrefix(name, mcp.MetaPrefix) {
+			return value
+		}
+		if len(moved) > 1 {
+			moved = append(moved, ',')
+		}
+		moved = append(append(wire.AppendString(moved, name), ':'), value...)
+		return nil
+	})
+	if len(moved) == 1 {
+		return rest
+	}
+	own, err := wire.ParseObject(rest)
+	if err != nil {
+		return rest // it is a part of a parsed text
+	}
+	return own.Edited(wire.Edit{Name: mcp.MetaUpstream, Value: append(moved, '}')})
 }
 
 func appendInt(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n), 10) }

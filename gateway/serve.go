@@ -64,6 +64,8 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{})
 	case <-ctx.Done():
 		g.drain(server, cut)
 	}
+	// A client that takes nothing must not hold up the ending of the children.
+	_ = server.Close()
 	err := errors.Join(failed, g.teardown())
 	if err != nil {
 		g.log.Error("stopped, but not as it should be", "error", err)
@@ -107,12 +109,11 @@ func (g *Gateway) drain(server *http.Server, cut <-chan struct{}) {
 		return
 	}
 	g.log.Warn("cutting off the calls that still run")
-	g.front.Close(front.ErrShutdown)
+	g.front.Cut(front.ErrShutdown)
 	last, done := context.WithTimeout(context.Background(), answerTime)
 	defer done()
-	if server.Shutdown(last) != nil {
-		server.Close()
-	}
+	// Who has not taken the answer by then does not get it: the connections are closed next.
+	_ = server.Shutdown(last)
 }
 
 // teardown ends everything that New and Run have started.

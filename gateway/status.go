@@ -31,8 +31,11 @@ func (l *statusLines) report(r catalog.Report) {
 	if r.Err != nil {
 		line += ": " + r.Err.Error()
 	}
-	fmt.Fprintln(l.w, redact.Printable(strings.TrimSpace(l.scrubber.String(line))))
+	fmt.Fprintln(l.w, redact.Printable(redact.Cut(strings.TrimSpace(l.scrubber.String(line)), maxLine)))
 }
+
+// maxLine bounds a line, in bytes: what went wrong is told in a server's words.
+const maxLine = 2 << 10
 
 func tools(n int) string {
 	if n == 1 {

@@ -106,7 +106,19 @@ func (h *handler) value(v slog.Value) slog.Value {
 	}
 }
 
-func (h *handler) text(s string) string { return Printable(h.scrubber.String(s)) }
+func (h *handler) text(s string) string { return Printable(Cut(h.scrubber.String(s), maxText)) }
+
+// maxText bounds each text of a record, in bytes: names and messages come from outside.
+const maxText = 8 << 10
+
+// Cut returns s, or where it is longer than max bytes its beginning and how much was left out. It comes after the
+// scrubbing: a cut could hide half a secret from what replaces it.
+func Cut(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	return strings.ToValidUTF8(s[:max], "") + fmt.Sprintf("… (%d bytes in all)", len(s))
+}
 
 // describe writes v as a text handler would. It goes through fmt, which survives a String method that panics.
 func describe(v any) string {

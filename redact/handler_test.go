@@ -97,3 +97,15 @@ func TestHandlerContract(t *testing.T) {
 		return record
 	})
 }
+
+func TestCutComesAfterScrubbing(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(redact.NewHandler(slog.NewJSONHandler(&out, nil), redact.NewScrubber(redact.NewSecret("s3cr3t-t0ken"))))
+	log.Info("m", "name", strings.Repeat("x", 8<<10-4)+"s3cr3t-t0ken"+strings.Repeat("é", 4<<20))
+	if out.Len() > 16<<10 || strings.Contains(out.String(), "s3c") || !strings.Contains(out.String(), "bytes in all") {
+		t.Errorf("%d bytes: %.200s", out.Len(), out.String())
+	}
+	if got := redact.Cut("aé", 2); got != "a… (3 bytes in all)" {
+		t.Errorf("%q", got)
+	}
+}

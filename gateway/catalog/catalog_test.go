@@ -226,6 +226,7 @@ func TestBadListsKeepTheLastGoodOne(t *testing.T) {
 		"tools an object":   {"": `{"tools":{}}`},
 		"tools twice":       {"": `{"tools":[],"tools":[]}`},
 		"an error":          {"": "error -32603"},
+		"over 32 MiB":       {"": `{"tools":[{"name":"a","description":"` + strings.Repeat("x", maxListing) + `"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -273,9 +274,10 @@ func TestServerWithoutToolsIsHealthy(t *testing.T) {
 }
 
 func TestInvalidToolsAreLeftOut(t *testing.T) {
-	const list = `{"tools":[{"name":"ok","inputSchema":{"type":"object"}},{"name":"ok"},{"title":"nameless"},{"name":""},7,
+	const list = `{"tools":[{"name":"ok","inputSchema":{"type":"object"}},{"name":"ok"},{"title":"nameless"},{"name":""},7,{"name":"\u001b[2J"},{"name":"a\ud800"},{"name":"LONG"},
 		{"name":"task","execution":{"taskSupport":"required"}},{"name":"header","inputSchema":{"x-mcp-header":"A","n":1.0}}]}`
 	synctest.Test(t, func(t *testing.T) {
+		list := strings.Replace(list, "LONG", strings.Repeat("x", maxName+1), 1)
 		overHTTP := start(t, nil, Source{ID: "s", Prefix: "s__", OverHTTP: true, Upstream: newScript(map[string]string{"": list})})
 		wantNames(t, overHTTP, "s__ok")
 		overStdio := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: newScript(map[string]string{"": list})})
@@ -363,6 +365,14 @@ func TestOwnPages(t *testing.T) {
 		}
 		if got := len(names(t, c.View())); got != len(all) {
 			t.Errorf("%d tools on all pages, want %d", got, len(all))
+		}
+		large := `"description":"` + strings.Repeat("x", pageBytes/2) + `"`
+		d := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: newScript(map[string]string{
+			"": `{"tools":[{"name":"a",` + large + `},{"name":"b",` + large + `},{"name":"c"}]}`,
+		})})
+		wantNames(t, d, "s__a", "s__b", "s__c")
+		if got := d.View().Pages(); got != 2 {
+			t.Errorf("%d pages of 8 MiB at most, want 2", got)
 		}
 	})
 }

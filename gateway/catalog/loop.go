@@ -17,6 +17,7 @@ const (
 	relistInterval = 5 * time.Second
 	maxPages       = 100
 	maxTools       = 100_000
+	maxListing     = 32 << 20 // bytes of one upstream's definitions
 )
 
 // retry paces a listing that failed on a live session.
@@ -235,6 +236,9 @@ func (c *Catalog) addPage(s *source, out *listing, resp *upstream.Response) erro
 			out.invalid++
 			c.cfg.Log.Warn("left out a tool that cannot be offered", "upstream", s.ID, "tool", tool.Name, "error", err)
 			continue
+		}
+		if out.size += len(tool.JSON); out.size > maxListing {
+			return fmt.Errorf("its definitions are over %d MiB", maxListing>>20)
 		}
 		out.tools = append(out.tools, tool)
 		out.byName[tool.Name] = tool

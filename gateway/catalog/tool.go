@@ -3,6 +3,9 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/wire"
@@ -23,6 +26,7 @@ type listing struct {
 	tools    []*Tool // in the server's order
 	byName   map[string]*Tool
 	invalid  int
+	size     int  // bytes of all definitions
 	app      bool // a tool of it has a user interface, whose calls use the tools' own names
 }
 
@@ -40,6 +44,9 @@ func readTool(raw []byte, s *source) (*Tool, error) {
 		return t, errors.New("the definition has no name, or repeats a member")
 	}
 	t.Name, t.Public = name, s.Prefix+name
+	if len(name) > maxName || strings.ContainsFunc(name, unwritable) {
+		return t, errors.New("its name is too long, or has characters that a call could not name it by")
+	}
 	if requiresTask(o) {
 		return t, errors.New("it can only be called as a task, which the gateway does not offer")
 	}
@@ -51,7 +58,11 @@ func readTool(raw []byte, s *source) (*Tool, error) {
 			return t, fmt.Errorf("its input schema is invalid: %w", err)
 		}
 		if err != nil {
-			edits = append(edits, wire.Edit{Name: "inputSchema", Value: mcp.WithoutHeaderKeyword(schema)})
+			stripped, ok := mcp.WithoutHeaderKeyword(schema)
+			if !ok {
+				return t, errors.New("its input schema nests too deep to be mended")
+			}
+			edits = append(edits, wire.Edit{Name: "inputSchema", Value: stripped})
 		}
 	}
 	if meta, ok := o.Object("_meta"); ok {
@@ -65,6 +76,12 @@ func readTool(raw []byte, s *source) (*Tool, error) {
 	t.JSON = o.Edited(edits...)
 	return t, nil
 }
+
+// maxName bounds a tool's name, in bytes; the specification has 128 characters.
+const maxName = 1 << 10
+
+// unwritable are the control characters, which a call is refused with, and what stands for a lone surrogate.
+func unwritable(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }
 
 func requiresTask(o wire.Object) bool {
 	execution, ok := o.Object("execution")

@@ -8,8 +8,11 @@ import (
 	"mcp-gateway/upstream"
 )
 
-// PageSize is how many tools one page holds; many clients never ask for a second.
-const PageSize = 1000
+// PageSize is how many tools one page holds; many clients never ask for a second. A page that has pageBytes is full as well.
+const (
+	PageSize  = 1000
+	pageBytes = 8 << 20
+)
 
 // Why an upstream contributes nothing. The list is closed: no text of a server or an error gets to a client by it.
 const (
@@ -124,7 +127,7 @@ func (c *Catalog) meta(absent []wire.Edit) []byte {
 func (v *View) paginate(shown []*Tool, meta []byte) {
 	digest := sha256.New()
 	for first := true; first || len(shown) > 0; first = false {
-		page := shown[:min(PageSize, len(shown))]
+		page := shown[:fitting(shown)]
 		shown = shown[len(page):]
 		text := append([]byte(nil), `{"tools":[`...)
 		for i, t := range page {
@@ -141,4 +144,15 @@ func (v *View) paginate(shown []*Tool, meta []byte) {
 		v.pages = append(v.pages, o)
 	}
 	digest.Sum(v.Digest[:0])
+}
+
+// fitting is how many of the tools go on one page, at least one.
+func fitting(tools []*Tool) int {
+	size := 0
+	for i, t := range tools {
+		if size += len(t.JSON); i == PageSize || i > 0 && size > pageBytes {
+			return i
+		}
+	}
+	return len(tools)
 }

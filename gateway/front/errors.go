@@ -62,12 +62,15 @@ func asksForMore(e *wire.Error, declared wire.Object) bool {
 	return ok && !covers(declared, required, 0)
 }
 
-// maxCapabilityDepth bounds how deep capabilities are compared.
-const maxCapabilityDepth = 8
+// How deep, and how many, capabilities are compared. A server that asks for more asks for nothing that there is.
+const (
+	maxCapabilityDepth = 8
+	maxCapabilities    = 64
+)
 
 // covers reports whether every capability in required stands in declared as well.
 func covers(declared, required wire.Object, depth int) bool {
-	if depth == maxCapabilityDepth {
+	if depth == maxCapabilityDepth || required.Len() > maxCapabilities {
 		return true
 	}
 	for name, value := range required.All() {

@@ -98,8 +98,10 @@ func (f *flights) cancelOne(key flightKey) {
 	}
 }
 
-func (f *flights) close(cause error) {
+// cut ends all calls with cause. idle is closed once nothing is served any more.
+func (f *flights) cut(cause error) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.cause == nil {
 		f.cause = cause
 	}
@@ -107,6 +109,4 @@ func (f *flights) close(cause error) {
 		call.cancel(cause)
 	}
 	f.settle()
-	f.mu.Unlock()
-	<-f.idle
 }

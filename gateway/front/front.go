@@ -143,11 +143,18 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.handler.ServeHTTP(w, r)
 }
 
-// Close ends the calls in flight with cause, refuses new requests, and returns when no request is served any more.
-// It is idempotent; a second call waits as well.
-func (f *Front) Close(cause error) {
+// Cut ends the calls in flight with cause and refuses new requests. It returns at once, so that their answers can still go
+// out.
+func (f *Front) Cut(cause error) {
 	f.end(cause)
-	f.flights.close(cause)
+	f.flights.cut(cause)
+}
+
+// Close is Cut, and returns when no request is served any more. A request whose client takes or sends nothing lasts as long
+// as clients may, unless its connection is closed. It is idempotent; a second call waits as well.
+func (f *Front) Close(cause error) {
+	f.Cut(cause)
+	<-f.flights.idle
 }
 
 // BaseContext is for the http.Server that serves the Front: without it, Close cannot end the calls of modern clients.

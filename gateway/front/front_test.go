@@ -197,7 +197,8 @@ func TestCallBeginsWhileClosing(t *testing.T) {
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
-			f.close(ErrShutdown)
+			f.cut(ErrShutdown)
+			<-f.idle
 		}()
 		synctest.Wait()
 		ctx, call := f.begin(t.Context(), flightKey{})

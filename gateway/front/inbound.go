@@ -47,6 +47,8 @@ func (in *inbound) WriteHeader(status int) {
 	if in.status == 0 && status >= http.StatusOK {
 		in.status = status
 	}
+	// What follows may go out only when the handler has returned: the client's patience begins here.
+	in.writeWithin(clientPatience)
 	in.ResponseWriter.WriteHeader(status)
 }
 
@@ -70,6 +72,13 @@ func (in *inbound) readWithin(d time.Duration) {
 	}
 }
 
+// writeWithin bounds the writing from here on.
+func (in *inbound) writeWithin(d time.Duration) {
+	if in.socket != nil {
+		_ = in.socket.SetWriteDeadline(time.Now().Add(d)) // a connection that is gone says so at the next write
+	}
+}
+
 // writeChunk is how much a client has to take within its patience.
 const writeChunk = 64 << 10
 
@@ -77,9 +86,7 @@ const writeChunk = 64 << 10
 func (in *inbound) send(body []byte) error {
 	for {
 		chunk := body[:min(len(body), writeChunk)]
-		if in.socket != nil {
-			_ = in.socket.SetWriteDeadline(time.Now().Add(clientPatience))
-		}
+		in.writeWithin(clientPatience)
 		if _, err := in.Write(chunk); err != nil {
 			return err
 		}

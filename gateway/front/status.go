@@ -47,5 +47,10 @@ func refuse(w http.ResponseWriter, status int, id []byte, e *wire.Error) {
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone needs no answer
+	// A client that is gone needs no answer.
+	if in, ok := w.(*inbound); ok {
+		_ = in.send(body)
+	} else {
+		_, _ = w.Write(body)
+	}
 }

@@ -85,3 +85,19 @@ func TestRecord(t *testing.T) {
 		t.Errorf("a secret in %s", out.String())
 	}
 }
+
+func TestStuckWriterHoldsBoundedMemory(t *testing.T) {
+	w := &stuck{began: make(chan struct{}, 1), release: make(chan struct{})}
+	s := NewSink(w)
+	line := make([]byte, sinkBytes/4)
+	for range 8 {
+		if _, err := s.Write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.Dropped(); got != 4 {
+		t.Errorf("%d of eight lines dropped, want 4", got)
+	}
+	close(w.release)
+	<-s.Close()
+}

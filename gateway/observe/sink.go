@@ -10,14 +10,18 @@ import (
 	"sync/atomic"
 )
 
-// sinkLines is how many lines a Sink holds while its writer is slow.
-const sinkLines = 4096
+// What a Sink holds while its writer is slow.
+const (
+	sinkLines = 4096
+	sinkBytes = 8 << 20
+)
 
 // A Sink is an io.Writer in front of a slow one. A line that finds it full is dropped and counted.
 type Sink struct {
 	lines   chan []byte
 	done    chan struct{}
 	dropped atomic.Uint64
+	held    atomic.Int64 // bytes in lines
 
 	mu     sync.RWMutex // guards closed against a Write beside a Close
 	closed bool
@@ -31,6 +35,7 @@ func NewSink(w io.Writer) *Sink {
 		for line := range s.lines {
 			// There is nowhere left to report a log that cannot be written.
 			_, _ = w.Write(line)
+			s.held.Add(-int64(len(line)))
 		}
 	}()
 	return s
@@ -40,16 +45,24 @@ func NewSink(w io.Writer) *Sink {
 func (s *Sink) Write(line []byte) (int, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.closed {
-		s.dropped.Add(1)
+	size := int64(len(line))
+	if s.closed || s.held.Add(size) > sinkBytes {
+		s.drop(size)
 		return len(line), nil
 	}
 	select {
 	case s.lines <- append([]byte(nil), line...):
 	default:
-		s.dropped.Add(1)
+		s.drop(size)
 	}
 	return len(line), nil
+}
+
+func (s *Sink) drop(size int64) {
+	s.dropped.Add(1)
+	if !s.closed {
+		s.held.Add(-size)
+	}
 }
 
 // Dropped is how many lines were not written.

@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"mcp-gateway/internal/wire"
@@ -53,6 +55,13 @@ func TestHeaderParams(t *testing.T) {
 			t.Errorf("%s: taken", name)
 		}
 	}
+	many := `{"properties":{`
+	for i := range maxHeaderParams + 1 {
+		many += fmt.Sprintf(`"p%d":{"type":"string","x-mcp-header":"H%d"},`, i, i)
+	}
+	if _, err := HeaderParams([]byte(many + `"last":true}}`)); err == nil {
+		t.Error("any number of header params is taken")
+	}
 	for _, fine := range []string{`{}`, `true`, `{"properties":{"x-mcp-header":{"type":"array"}}}`, `{"properties":{"a":{"enum":[{"x-mcp-header":"A"}]}}}`} {
 		if params, err := HeaderParams([]byte(fine)); err != nil || params != nil {
 			t.Errorf("%s: %v, %v", fine, params, err)
@@ -64,11 +73,17 @@ func TestWithoutHeaderKeyword(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"type": "object"}`: `{"type": "object"}`,
 		`{"properties":{"a":{"type":"array","items":{"x-mcp-header":"A","n":1.0}},"x-mcp-header":{"x-mcp-header":"B"}},"default":{"x-mcp-header":1}}`: `{"properties":{"a":{"type":"array","items":{"n":1.0}},"x-mcp-header":{}},"default":{"x-mcp-header":1}}`,
+		`{"properties":{"a":{"x-mcp-header":1},"b":2},"properties":{"c":{"x-mcp-header":1}}}`:                                                         `{"properties":{"a":{},"b":2},"properties":{"c":{}}}`,
 		`{"anyOf":[{"x-mcp-header":"A"},true]}`: `{"anyOf":[{},true]}`,
 	} {
-		if got := string(WithoutHeaderKeyword([]byte(in))); got != want {
-			t.Errorf("%s becomes %s, want %s", in, got, want)
+		got, ok := WithoutHeaderKeyword([]byte(in))
+		if string(got) != want || !ok {
+			t.Errorf("%s becomes %s, %v, want %s", in, got, ok, want)
 		}
+	}
+	deep := strings.Repeat(`{"items":`, 3*schemaDepth) + `{"x-mcp-header":"A"}` + strings.Repeat("}", 3*schemaDepth)
+	if _, ok := WithoutHeaderKeyword([]byte(deep)); ok {
+		t.Error("a schema too deep to be mended passes for one that is")
 	}
 }
 
@@ -86,6 +101,7 @@ func TestHeaderParamAgrees(t *testing.T) {
 		{text, []string{"=?base64?w6k=?="}, true}, {text, []string{"é"}, false}, {text, nil, false}, {text, []string{"x"}, false},
 		{text, []string{"=?base64?w6k=?=", "=?base64?w6k=?="}, false},
 		{number, []string{"42"}, true}, {number, []string{" 42.0 "}, true}, {number, []string{"43"}, false}, {number, []string{"x"}, false},
+		{number, []string{"0x2Ap0"}, false}, {number, []string{"+42"}, false}, {number, []string{"4_2"}, false}, {number, []string{"42e0"}, true}, {number, []string{"NaN"}, false},
 		{HeaderParam{Path: []string{"b"}}, []string{"true"}, true}, {HeaderParam{Path: []string{"b"}}, []string{"TRUE"}, false},
 		{HeaderParam{Path: []string{"none"}}, nil, true}, {HeaderParam{Path: []string{"none"}}, []string{""}, false},
 		{HeaderParam{Path: []string{"absent", "deep"}}, nil, true}, {HeaderParam{Path: []string{"empty"}}, []string{""}, true},

@@ -10,8 +10,12 @@ import (
 	"mcp-gateway/internal/wire"
 )
 
-// schemaDepth bounds how deep a schema is walked for the header keyword.
-const schemaDepth = 64
+const (
+	// schemaDepth bounds how deep a schema is walked for the header keyword.
+	schemaDepth = 64
+	// maxHeaderParams bounds how many of a tool's arguments ride in headers.
+	maxHeaderParams = 64
+)
 
 // A HeaderParam is an argument of a tool that also rides in an HTTP header.
 type HeaderParam struct {
@@ -85,6 +89,9 @@ func (w *paramWalk) add(property wire.Object, value []byte, path []string) error
 	kind, _ := property.String("type")
 	if kind != "string" && kind != "integer" && kind != "boolean" {
 		return errors.New("x-mcp-header stands on a property that is not a string, an integer or a boolean")
+	}
+	if len(w.found) == maxHeaderParams {
+		return errors.New("more properties have an x-mcp-header than a request has room for")
 	}
 	header := textproto.CanonicalMIMEHeaderKey(HeaderParamPrefix + name)
 	for _, p := range w.found {
@@ -162,16 +169,23 @@ func subschemas(keyword string, raw []byte) []wire.Object {
 	return out
 }
 
-// WithoutHeaderKeyword is the schema without the keyword at any place, and every other byte as it was.
-func WithoutHeaderKeyword(schema []byte) []byte {
-	if !mayHoldKeyword(schema) {
-		return schema
-	}
-	return stripKeyword("", schema, 0)
+// WithoutHeaderKeyword is the schema without the keyword at any place, and every other byte as it was. It reports false for a schema
+// that nests too deep to be sure.
+func WithoutHeaderKeyword(schema []byte) ([]byte, bool) {
+	s := stripper{}
+	stripped := s.strip("", schema, 0)
+	return stripped, !s.tooDeep
 }
 
-func stripKeyword(keyword string, raw []byte, depth int) []byte {
-	if depth > 2*schemaDepth || len(raw) == 0 || dataKeywords[keyword] || !mayHoldKeyword(raw) {
+type stripper struct{ tooDeep bool }
+
+// strip is the value of a keyword without the header keyword in it.
+func (s *stripper) strip(keyword string, raw []byte, depth int) []byte {
+	if len(raw) == 0 || dataKeywords[keyword] || !mayHoldKeyword(raw) {
+		return raw
+	}
+	if depth > 2*schemaDepth {
+		s.tooDeep = true
 		return raw
 	}
 	switch raw[0] {
@@ -185,7 +199,7 @@ func stripKeyword(keyword string, raw []byte, depth int) []byte {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = append(out, stripKeyword("", e, depth+1)...)
+			out = append(out, s.strip("", e, depth+1)...)
 		}
 		return append(out, ']')
 	case '{':
@@ -193,27 +207,18 @@ func stripKeyword(keyword string, raw []byte, depth int) []byte {
 		if err != nil {
 			return raw
 		}
-		return o.Edited(stripEdits(o, nameKeywords[keyword], depth)...)
+		names := nameKeywords[keyword]
+		return o.Rewrite(func(name string, value []byte) []byte {
+			switch {
+			case names:
+				return s.strip("", value, depth+1)
+			case name == HeaderKeyword:
+				return nil
+			}
+			return s.strip(name, value, depth+1)
+		})
 	}
 	return raw
-}
-
-func stripEdits(o wire.Object, names bool, depth int) []wire.Edit {
-	var edits []wire.Edit
-	for name, value := range o.All() {
-		if name == HeaderKeyword && !names {
-			edits = append(edits, wire.Edit{Name: name})
-			continue
-		}
-		below := name
-		if names {
-			below = ""
-		}
-		if stripped := stripKeyword(below, value, depth+1); len(stripped) != len(value) {
-			edits = append(edits, wire.Edit{Name: name, Value: stripped})
-		}
-	}
-	return edits
 }
 
 // Value is the header value for the argument in arguments. It reports false where the argument is absent or null, or
@@ -277,8 +282,11 @@ func (p HeaderParam) lookup(o wire.Object) ([]byte, bool) {
 // integer reads a JSON number without a fractional part, within the range that every reader keeps exactly.
 func integer(s string) (int64, bool) {
 	const max = 1<<53 - 1
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil && s[0] != '+' {
 		return n, n >= -max && n <= max
+	}
+	if strings.Trim(s, "0123456789+-.eE") != "" || s == "" || strings.IndexByte("-0123456789", s[0]) < 0 {
+		return 0, false // what is a number to Go and to nobody else
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || f != float64(int64(f)) || f > max || f < -max {

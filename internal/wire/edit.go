@@ -102,6 +102,35 @@ func (o Object) edit(dst []byte, members []member, edits []Edit) ([]byte, []memb
 	return append(dst, o.raw[last:]...), members
 }
 
+// Rewrite is o's text with what f makes of each member's value, in one pass: the value itself keeps the member as it is, nil takes it
+// off. It gives o's own text where f keeps everything.
+func (o Object) Rewrite(f func(name string, value []byte) []byte) []byte {
+	var dst []byte
+	last, kept := uint32(1), 0
+	for i, m := range o.members {
+		name, _ := Unquote(o.raw[m.nameStart:m.nameEnd])
+		value := o.raw[m.valueStart:m.valueEnd]
+		became := f(name, value)
+		same := became != nil && len(became) == len(value) && (len(value) == 0 || &became[0] == &value[0])
+		if dst == nil && !same {
+			dst = append(make([]byte, 0, len(o.raw)), o.raw[:last]...)
+			kept = i
+		}
+		if dst != nil && became != nil {
+			if kept > 0 || i == 0 {
+				dst = append(dst, o.raw[last:m.nameStart]...)
+			}
+			kept++
+			dst = append(append(dst, o.raw[m.nameStart:m.valueStart]...), became...)
+		}
+		last = m.valueEnd
+	}
+	if dst == nil {
+		return o.raw
+	}
+	return append(dst, o.raw[last:]...)
+}
+
 func (o Object) editOf(m member, edits []Edit) (Edit, bool) {
 	for _, e := range edits {
 		if o.named(m, e.Name) {

@@ -58,6 +58,31 @@ func TestEdited(t *testing.T) {
 	}
 }
 
+func TestRewrite(t *testing.T) {
+	for in, want := range map[string]string{
+		`{ "keep" : 1 , "k2":2}`:                     `{ "keep" : 1 , "k2":2}`,
+		`{"drop":1}`:                                 `{}`,
+		`{ "drop":1 , "keep" : 2 , "double": 3 }`:    `{"keep" : 2 , "double": 33 }`,
+		`{"double":1,"drop":2,"double":3,"drop": 4}`: `{"double":11,"double":33}`,
+		`{"keep":1, "drop":2, "keep":3}`:             `{"keep":1, "keep":3}`,
+		`{"dr\u006fp":1}`:                            `{}`,
+		`{}`:                                         `{}`,
+	} {
+		got := string(object(t, in).Rewrite(func(name string, value []byte) []byte {
+			switch name {
+			case "drop":
+				return nil
+			case "double":
+				return append(slices.Clone(value), value...)
+			}
+			return value
+		}))
+		if got != want {
+			t.Errorf("%s becomes %s, want %s", in, got, want)
+		}
+	}
+}
+
 func TestEquals(t *testing.T) {
 	o := object(t, `{"a":"x","b":"\u0078","c":1,"d":null,"e":""}`)
 	for _, tt := range []struct {

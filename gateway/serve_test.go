@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+
+	"mcp-gateway/gateway/config"
+	"mcp-gateway/internal/leakcheck"
+	"mcp-gateway/redact"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
+
+// An ending engine tells when its process would have been ended.
+type ending struct {
+	fake
+	closed chan struct{}
+}
+
+func (c *ending) Close() error {
+	close(c.closed)
+	return nil
+}
+
+// Clients that take nothing, or send nothing, keep their connection. They must not keep the children.
+func TestSilentClientsDoNotHoldUpTheEnd(t *testing.T) {
+	cfg, _, err := config.Parse("test", []byte("state_dir: "+t.TempDir()+"\nstart_grace: 1ms\nshutdown_timeout: 1ms\nupstreams: {a: {command: a}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &ending{fake: fake{tools: oneTool}, closed: make(chan struct{})}
+	serving := make(chan struct{})
+	opts := Options{Log: io.Discard, Status: io.Discard, Serving: func() { close(serving) }}
+	g, err := assemble(cfg, opts, func(config.Upstream, *slog.Logger, *redact.Scrubber) (engine, error) { return e, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx, ln, nil) }()
+	<-serving
+	// An answer of 4 MB, which repeats the id, to a client that takes none of it; and a body that never comes.
+	takesNothing := rawPost(t, ln, `{"jsonrpc":"2.0","id":"`+strings.Repeat("x", 4<<20-200)+`","method":"no/such"}`, 0)
+	sendsNothing := rawPost(t, ln, `{`, 100)
+	defer takesNothing.Close()
+	defer sendsNothing.Close()
+	stop()
+	<-e.closed
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// rawPost sends a request whose body is announced longer by missing bytes, and reads nothing.
+func rawPost(t *testing.T, ln net.Listener, body string, missing int) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " + string(appendInt(nil, len(body)+missing)) + "\r\n\r\n"
+	if _, err := io.WriteString(conn, head+body); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
