@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +19,10 @@ func play(role string) int {
 	switch role {
 	case "canned":
 		return playCanned()
+	case "faulty":
+		return playFaulty(false)
+	case "faulty-modern":
+		return playFaulty(true)
 	case "silent":
 		// Reads, so that nobody's write blocks, and never says a word.
 		for in := bufio.NewReader(os.Stdin); ; {
@@ -38,6 +43,30 @@ func play(role string) int {
 
 // playCanned is a legacy server over stdio. The tool slow never answers.
 func playCanned() int {
+	return playLines(func(req cannedRequest) {
+		member := ""
+		switch {
+		case req.Method == "initialize":
+			member = fmt.Sprintf(`"result":{"protocolVersion":%q,"capabilities":{"tools":{}},"serverInfo":{"name":"canned","version":"1"}}`,
+				req.Params.ProtocolVersion)
+		case req.Method == "ping":
+			member = `"result":{}`
+		case req.Method == "tools/list":
+			member = `"result":` + cannedList(req, "")
+		case req.Method == "tools/call" && req.Params.Name == "slow":
+			return
+		case req.Method == "tools/call":
+			member = cannedCall(req, "")
+		default:
+			member = `"error":{"code":-32601,"message":"no such method"}`
+		}
+		// A message is one line; what the canned texts have of white space is between their members.
+		fmt.Println(strings.ReplaceAll(message(req, member), "\n\t", ""))
+	})
+}
+
+// playLines reads and records messages to the end of the input, and has each request answered in its turn.
+func playLines(answer func(cannedRequest)) int {
 	record, err := os.OpenFile(os.Getenv(recordEnv), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -54,30 +83,8 @@ func playCanned() int {
 			return 1
 		}
 		var req cannedRequest
-		if err := json.Unmarshal(line, &req); err != nil || req.ID == nil || req.Method == "" {
-			continue
-		}
-		member := ""
-		switch {
-		case req.Method == "initialize":
-			member = fmt.Sprintf(`"result":{"protocolVersion":%q,"capabilities":{"tools":{}},"serverInfo":{"name":"canned","version":"1"}}`,
-				req.Params.ProtocolVersion)
-		case req.Method == "ping":
-			member = `"result":{}`
-		case req.Method == "tools/list":
-			member = `"result":` + cannedList(req, "")
-		case req.Method == "tools/call" && req.Params.Name == "slow":
-			continue
-		case req.Method == "tools/call":
-			member = cannedCall(req, "")
-		default:
-			member = `"error":{"code":-32601,"message":"no such method"}`
-		}
-		answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, req.ID, member)
-		// A message is one line; what the canned texts have of white space is between their members.
-		answer = string(bytes.ReplaceAll([]byte(answer), []byte("\n\t"), nil))
-		if _, err := fmt.Println(answer); err != nil {
-			return 1
+		if err := json.Unmarshal(line, &req); err == nil && req.ID != nil && req.Method != "" {
+			answer(req)
 		}
 	}
 }

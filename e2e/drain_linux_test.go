@@ -44,7 +44,7 @@ func TestACallThatOutlivesTheShutdownIsCutOff(t *testing.T) {
 	}
 	g.signal(t, syscall.SIGTERM)
 	for upstream, running := range map[string]<-chan reply{"web": overHTTP, "pipe": overPipe} {
-		want := verdict{"no-response", "shutdown", upstream, "tools/call", "check"}
+		want := verdict{"no-response", "shutdown", upstream, "tools/call", "check", 0}
 		if v, text, ok := failed(<-running); !ok || v != want || text == "" {
 			t.Errorf("got %+v %q, want %+v", v, text, want)
 		}

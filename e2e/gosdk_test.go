@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -23,7 +24,7 @@ func TestGoSDKClient(t *testing.T) {
 			cmd := exec.Command(stdio[0], stdio[1:]...)
 			cmd.Env = append(os.Environ(), runEnv+"="+run.id)
 			// The SDK's tools have no execution, so that a tool which only runs as a task cannot be told by it.
-			legacy := converse(t, &mcp.CommandTransport{Command: cmd}, "2025-11-25", everythingCalls)
+			legacy := converse(t, &mcp.CommandTransport{Command: cmd, TerminateDuration: time.Second}, "2025-11-25", everythingCalls)
 			legacy.Tools = slices.DeleteFunc(legacy.Tools, func(tool map[string]any) bool { return tool["name"] == "simulate-research-query" })
 			if revision == "2024-11-05" {
 				linksAsText(t, legacy.Results)

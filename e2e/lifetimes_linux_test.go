@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -9,48 +8,6 @@ import (
 	"syscall"
 	"testing"
 )
-
-// A verdict is what the gateway says of a call that it could not complete.
-type verdict struct {
-	Outcome, Cause, Upstream, Method, Retry string
-}
-
-// failed reads the verdict of a tools/call; ok is false for a result of the server's own.
-func failed(r reply) (v verdict, text string, ok bool) {
-	var result struct {
-		IsError bool
-		Content []struct{ Text string }
-		Meta    struct {
-			Outcome *verdict `json:"mcp-gateway/outcome"`
-		} `json:"_meta"`
-	}
-	if json.Unmarshal(r.result, &result) != nil || !result.IsError || result.Meta.Outcome == nil {
-		return verdict{}, "", false
-	}
-	for _, content := range result.Content {
-		text += content.Text
-	}
-	return *result.Meta.Outcome, text, true
-}
-
-// started is a call that runs while the test goes on.
-func started(t *testing.T, url, name string) <-chan reply {
-	t.Helper()
-	done := make(chan reply, 1)
-	go func() {
-		r, err := tryPost(t.Context(), url, modernHeader("tools/call", name), modernRequest(`1`, "tools/call", `"name":"`+name+`"`))
-		if err != nil {
-			r.body = []byte(err.Error())
-		}
-		done <- r
-	}()
-	return done
-}
-
-func call(t *testing.T, g *gateway, name string) reply {
-	t.Helper()
-	return modernClient{g.URL}.ask(t, `1`, "tools/call", `"name":"`+name+`"`)
-}
 
 func TestKillingOneUpstream(t *testing.T) {
 	first, second := newCannedStdio(t, "canned"), newCannedStdio(t, "canned")
@@ -75,7 +32,7 @@ func TestKillingOneUpstream(t *testing.T) {
 	// The call ends now and not at its deadline, which is minutes away.
 	r := <-lost
 	v, text, ok := failed(r)
-	want := verdict{"no-response", "connection-lost", "first", "tools/call", "check"}
+	want := verdict{"no-response", "connection-lost", "first", "tools/call", "check", 0}
 	if !ok || v != want || text == "" {
 		t.Errorf("the call that was running: got %+v %q, want %+v: %v", v, text, want, r)
 	}

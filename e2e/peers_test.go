@@ -122,43 +122,6 @@ func copyFile(dir, path string) error {
 	return os.WriteFile(filepath.Join(dir, filepath.Base(path)), data, 0o644)
 }
 
-// everything is the command of server-everything over stdio.
-func everything(t *testing.T) []string {
-	t.Helper()
-	return []string{"node", filepath.Join(peers(t), "node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "stdio"}
-}
-
-// modernServer starts the server on the official SDK 2.x and gives its URL. It ends with the test.
-func modernServer(t *testing.T) string {
-	t.Helper()
-	cmd := exec.Command("node", filepath.Join(peers(t), "modern-server.mjs"))
-	cmd.Env = append(os.Environ(), runEnv+"="+run.id)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stdin.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the modern server: %v\n%s", err, stderr.Bytes())
-		}
-	})
-	var listening struct{ URL string }
-	if err := json.NewDecoder(stdout).Decode(&listening); err != nil {
-		t.Fatalf("the modern server did not say where it listens: %v\n%s", err, stderr.Bytes())
-	}
-	return listening.URL
-}
-
 // A toolCall is one call that a client makes.
 type toolCall struct {
 	Name      string         `json:"name"`

@@ -28,8 +28,8 @@ export async function converse(client, calls, listPage) {
 }
 
 // target reads the command line: a URL, or a command with its arguments. E2E_ENV is the child's environment as JSON.
-export function target(http, stdio) {
+export function target(remote, stdio) {
     const [first, ...args] = process.argv.slice(2);
-    if (/^https?:/.test(first)) return http(new URL(first));
+    if (/^(https?|ws):/.test(first)) return remote(new URL(first));
     return stdio({ command: first, args, env: JSON.parse(process.env.E2E_ENV ?? '{}'), stderr: 'ignore' });
 }

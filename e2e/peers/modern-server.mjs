@@ -1,8 +1,9 @@
-// A server on the official TypeScript SDK 2.x over Streamable HTTP. It prints {"url": …} when it listens and ends
-// when its stdin does, so that it never outlives the test.
+// A server on the official TypeScript SDK 2.x: "http" over Streamable HTTP, to be run with announce.mjs, "stdio" over its
+// standard input. It answers handshake clients too, unless "reject" follows: the reference for a legacy client.
 import { createServer } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { McpServer, createMcpHandler, fromJsonSchema } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
 
 const object = (properties, more = {}) => fromJsonSchema({ type: 'object', properties, ...more });
 const text = value => ({ content: [{ type: 'text', text: value }] });
@@ -58,10 +59,10 @@ function build() {
     return server;
 }
 
-// The default answers handshake clients too, one request at a time: the reference for a legacy client.
-const handle = toNodeHandler(createMcpHandler(build));
-const server = createServer((req, res) => void handle(req, res));
-server.listen(0, '127.0.0.1', () => {
-    console.log(JSON.stringify({ url: `http://127.0.0.1:${server.address().port}/mcp` }));
-});
-process.stdin.resume().on('end', () => process.exit(0));
+const [transport, legacy] = process.argv.slice(2);
+if (transport === 'stdio') {
+    serveStdio(build, { legacy });
+} else {
+    const handle = toNodeHandler(createMcpHandler(build, { legacy }));
+    createServer((req, res) => void handle(req, res)).listen(0, '127.0.0.1');
+}

@@ -2,6 +2,7 @@ package sse
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -40,7 +41,7 @@ func outcomes(r *Reader) []string {
 		case err == nil:
 			all = append(all, fmt.Sprintf("%+q", fmt.Sprint(event)))
 			continue
-		case err == ErrEventTooLarge:
+		case errors.Is(err, ErrEventTooLarge):
 			all = append(all, err.Error())
 			continue
 		}

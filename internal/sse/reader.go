@@ -71,9 +71,10 @@ func (r *Reader) Next() (Event, error) {
 				piece = r.begin(piece)
 			}
 			if !r.take(piece, first, ended) {
+				err := &tooLarge{bytes.Clone(r.event.Data[:min(len(r.event.Data), headBytes)])}
 				r.event, r.hasData, r.value = Event{}, false, nil
 				r.skipping = true
-				return Event{}, ErrEventTooLarge
+				return Event{}, err
 			}
 		}
 	}

@@ -12,9 +12,22 @@ import (
 	"time"
 )
 
-// ErrEventTooLarge is returned by [Reader.Next] for an event over the reader's bound. The stream goes on: the next call
-// skips what is left of that event.
+// ErrEventTooLarge is in the chain of what [Reader.Next] returns for an event over the reader's bound, which has a method Ends
+// that gives how the event's data begins. The stream goes on: the next call skips what is left of that event.
 var ErrEventTooLarge = errors.New("event is larger than allowed")
+
+// headBytes is how much is kept of the data of an event that is too large.
+const headBytes = 512
+
+// A tooLarge is ErrEventTooLarge with the beginning of the event.
+type tooLarge struct{ head []byte }
+
+func (e *tooLarge) Error() string { return ErrEventTooLarge.Error() }
+
+func (e *tooLarge) Unwrap() error { return ErrEventTooLarge }
+
+// Ends gives how the event's data begins. Its end is not known yet.
+func (e *tooLarge) Ends() (head, tail []byte) { return e.head, nil }
 
 // maxRetry bounds the reconnection time that a server can ask for.
 const maxRetry = 24 * time.Hour

@@ -9,52 +9,95 @@ import (
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/wire"
 	"mcp-gateway/upstream"
-	"mcp-gateway/upstream/internal/child"
 	"mcp-gateway/upstream/internal/link"
 	"mcp-gateway/upstream/internal/pipe"
 )
 
-// A session is one child process after its handshake.
+// A transport reaches one server.
+type transport interface {
+	// open connects, before the handshake. It ends soon after ctx does, and before it returns an error it has ended all that
+	// it started.
+	open(ctx context.Context) (conn, error)
+	// toModern says which setting makes the gateway speak the modern revision to a server that knows no other.
+	toModern() string
+}
+
+// transportOf picks the transport that the configuration sets.
+func transportOf(u *Upstream) transport {
+	var set []transport
+	if u.cfg.Stdio != nil {
+		set = append(set, &stdio{u: u, server: u.cfg.Stdio})
+	}
+	if u.cfg.WebSocket != nil {
+		set = append(set, &webSocket{u: u, cfg: *u.cfg.WebSocket})
+	}
+	if u.cfg.SSE != nil {
+		set = append(set, &eventStream{u: u, cfg: *u.cfg.SSE})
+	}
+	if u.cfg.HTTP != nil {
+		set = append(set, newStreamable(u, *u.cfg.HTTP))
+	}
+	if len(set) != 1 {
+		panic("legacy.New: Config sets not one way to reach the server, but several or none")
+	}
+	return set[0]
+}
+
+// A conn is one connection to a server, whatever carries it.
+type conn interface {
+	link.Session
+	// Call sends req and waits for its response, a result or the server's own error. Its own error is an *upstream.Error, with
+	// errSessionEnded in its chain where a new session may send req again.
+	Call(ctx context.Context, req *upstream.Request) (*wire.Message, error)
+	// Notify sends one notification and waits until it is written.
+	Notify(ctx context.Context, method string, params []byte) error
+	// agreed is told the revision that the handshake chose, before anything else is sent.
+	agreed(revision string)
+	// explain adds to the error of a failed handshake what the connection knows of it, after Close.
+	explain(err error) error
+}
+
+// errSessionEnded is proof that the server has ended the session before it read the message.
+var errSessionEnded = errors.New("the server has ended the session")
+
+// piped makes a conn of a message pipe.
+type piped struct{ *pipe.Pipe }
+
+func (p piped) Call(ctx context.Context, req *upstream.Request) (*wire.Message, error) {
+	return p.Pipe.Call(ctx, req.Method, req.Params.Raw(), req.Notify)
+}
+
+func (p piped) agreed(string) {}
+
+func (p piped) explain(err error) error { return err }
+
+// pipe makes calls over frames.
+func (u *Upstream) pipe(frames pipe.Frames) piped {
+	return piped{pipe.New(frames, pipe.Config{
+		Concurrency: u.cfg.Concurrency, OnNotification: u.changed, Log: u.cfg.Log.With("upstream", u.cfg.ID),
+	})}
+}
+
+// A session is one connection after its handshake.
 type session struct {
-	*pipe.Pipe
+	conn
 	info link.Info
 }
 
-// frames turns the child's word for a line that was too long into the pipe's.
-type frames struct{ *child.Child }
-
-// Read gives the next line that may be a message.
-func (f frames) Read() ([]byte, error) {
-	line, err := f.Child.Read()
-	if long, ok := errors.AsType[*child.LineTooLongError](err); ok {
-		err = &pipe.SkippedError{Err: err, Head: long.Head, Tail: long.Tail}
-	}
-	return line, err
-}
-
-// dial starts the child and shakes hands with it.
+// dial connects and shakes hands.
 func (u *Upstream) dial(ctx context.Context) (*session, link.Info, error) {
-	c, err := child.Start(ctx, child.Config{
-		Command: u.cfg.Command, Args: u.cfg.Args, Dir: u.cfg.Dir,
-		Env:    child.Environ(u.cfg.InheritEnv, u.cfg.Env),
-		Redact: u.cfg.Scrub,
-		Stderr: func(line string) { u.cfg.Log.Info("server's stderr", "upstream", u.cfg.ID, "line", line) },
-		Junk: func(line string) {
-			u.cfg.Log.Warn("server wrote what is no message to its stdout", "upstream", u.cfg.ID, "line", line)
-		},
-		Grace: u.grace, Kill: u.kill,
-	})
+	c, err := u.transport.open(ctx)
 	if err != nil {
 		return nil, link.Info{}, err
 	}
-	s := &session{Pipe: pipe.New(frames{c}, pipe.Config{
-		Concurrency: u.cfg.Concurrency, OnNotification: u.changed, Log: u.cfg.Log.With("upstream", u.cfg.ID),
-	})}
-	if s.info, err = u.handshake(ctx, s.Pipe); err == nil {
+	s := &session{conn: c}
+	if s.info, err = u.handshake(ctx, c); err == nil {
 		return s, s.info, nil
 	}
-	closed := s.Close()
-	err = u.explain(err, c)
+	closed := c.Close()
+	if _, verdict := errors.AsType[*link.VerdictError](err); !verdict {
+		err = c.explain(err)
+	}
 	if closed != nil {
 		return s, link.Info{}, fmt.Errorf("%w; then: %w", err, closed)
 	}
@@ -62,17 +105,20 @@ func (u *Upstream) dial(ctx context.Context) (*session, link.Info, error) {
 }
 
 // handshake is the first three messages of a session (lifecycle, initialization).
-func (u *Upstream) handshake(ctx context.Context, p *pipe.Pipe) (link.Info, error) {
+func (u *Upstream) handshake(ctx context.Context, c conn) (link.Info, error) {
 	offer := u.cfg.Revision
 	if offer == "" {
 		offer = mcp.LegacyLatest
 	}
-	params := wire.AppendString([]byte(`{"protocolVersion":`), offer)
-	params = append(params, `,"capabilities":{},"clientInfo":{"name":"mcp-gateway","version":`...)
-	params = append(wire.AppendString(params, u.version()), "}}"...)
-	m, err := p.Call(ctx, mcp.MethodInitialize, params)
+	text := wire.AppendString([]byte(`{"protocolVersion":`), offer)
+	text = append(text, `,"capabilities":{},"clientInfo":{"name":"mcp-gateway","version":`...)
+	params, err := wire.ParseObject(append(wire.AppendString(text, u.version()), "}}"...))
 	if err != nil {
-		return link.Info{}, fmt.Errorf("initialize: %w", err)
+		return link.Info{}, fmt.Errorf("initialize: the gateway's own version is no text: %w", err)
+	}
+	m, err := c.Call(ctx, &upstream.Request{Method: mcp.MethodInitialize, Params: params, Resend: new(upstream.Budget)})
+	if err != nil {
+		return link.Info{}, refusal("initialize", err)
 	}
 	if m.Kind == wire.Failure {
 		return link.Info{}, u.refused(offer, m.Error)
@@ -84,8 +130,9 @@ func (u *Upstream) handshake(ctx context.Context, p *pipe.Pipe) (link.Info, erro
 	if err := u.disagrees(offer, revision); err != nil {
 		return link.Info{}, err
 	}
-	if err := p.Notify(ctx, mcp.NotificationInitialized, nil); err != nil {
-		return link.Info{}, fmt.Errorf("%s: %w", mcp.NotificationInitialized, err)
+	c.agreed(revision)
+	if err := c.Notify(ctx, mcp.NotificationInitialized, nil); err != nil {
+		return link.Info{}, refusal(mcp.NotificationInitialized, err)
 	}
 	return link.Info{Revision: revision, Discover: discovered(revision, m.Result)}, nil
 }
@@ -105,7 +152,7 @@ func (u *Upstream) disagrees(offer, revision string) error {
 	}
 	switch {
 	case revision == mcp.Modern:
-		return &link.VerdictError{Text: fmt.Sprintf("the gateway offered %s, but the server answered with %s, which has no handshake; set `protocol: modern`", offer, shown)}
+		return &link.VerdictError{Text: fmt.Sprintf("the gateway offered %s, but the server answered with %s, which has no handshake; %s", offer, shown, u.transport.toModern())}
 	case !mcp.IsLegacy(revision):
 		return &link.VerdictError{Text: fmt.Sprintf("the gateway offered %s, but the server answered with %s; no setting of this gateway speaks that", offer, shown)}
 	case u.cfg.Revision != "" && revision != u.cfg.Revision:
@@ -117,7 +164,7 @@ func (u *Upstream) disagrees(offer, revision string) error {
 // refused explains an error to initialize. Only one that states the server's revisions is a verdict; any other may pass.
 func (u *Upstream) refused(offer string, stated *wire.Error) error {
 	if stated.Code != mcp.CodeUnsupportedVersion {
-		return fmt.Errorf("the server refused initialize; if it speaks only %s, set `protocol: modern`: %s", mcp.Modern, u.quote(stated.Error()))
+		return fmt.Errorf("the server refused initialize; if it speaks only %s, %s: %s", mcp.Modern, u.transport.toModern(), u.quote(stated.Error()))
 	}
 	said := "that it does not support it"
 	if data, err := wire.ParseObject(stated.Data); err == nil {
@@ -125,7 +172,7 @@ func (u *Upstream) refused(offer string, stated *wire.Error) error {
 			said = "that it supports only " + u.quote(string(supported))
 		}
 	}
-	return &link.VerdictError{Text: fmt.Sprintf("the gateway offered %s, but the server says %s; set `protocol: modern`", offer, said)}
+	return &link.VerdictError{Text: fmt.Sprintf("the gateway offered %s, but the server says %s; %s", offer, said, u.transport.toModern())}
 }
 
 // quoted bounds what an error shows of the server's words.
@@ -138,20 +185,6 @@ func (u *Upstream) quote(text string) string {
 		text = "…" + strings.ToValidUTF8(text[len(text)-quoted:], "")
 	}
 	return text
-}
-
-// explain adds to a failed start what is known of the child after its end.
-func (u *Upstream) explain(err error, c *child.Child) error {
-	if _, ok := errors.AsType[*link.VerdictError](err); ok {
-		return err
-	}
-	if e, ok := errors.AsType[*upstream.Error](err); ok && e.Cause == upstream.ConnectionLost {
-		err = fmt.Errorf("the server ended before it answered initialize (%s)", c.Exit())
-	}
-	if tail := c.Tail(); tail != "" {
-		err = fmt.Errorf("%w; its stderr ends with: %s", err, u.quote(tail))
-	}
-	return err
 }
 
 // discovered is what a modern server would have answered to server/discover: the handshake's own bytes under the modern names.

@@ -21,8 +21,8 @@ func stubborn(t *testing.T, name string, change func(*Config)) (u *Upstream, rel
 	}
 	u = New(cfg)
 	released := make(chan struct{})
-	u.grace = child.Grace{Stdin: time.Millisecond, Term: time.Millisecond, Kill: time.Millisecond}
-	u.kill = func(group int, signal syscall.Signal) error {
+	u.cfg.Stdio.Grace = child.Grace{Stdin: time.Millisecond, Term: time.Millisecond, Kill: time.Millisecond}
+	u.cfg.Stdio.Kill = func(group int, signal syscall.Signal) error {
 		select {
 		case <-released:
 			return killGroup(group, signal)
@@ -69,7 +69,7 @@ func TestAProcessThatCannotBeEndedIsHeldBeforeItsCallsFail(t *testing.T) {
 
 func TestAProcessHeldByAFailedStartIsTheOnlyOne(t *testing.T) {
 	u, release := stubborn(t, "stays", func(c *Config) {
-		c.Env = append(c.Env, `ANSWER={"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"not today"}}`)
+		c.Stdio.Env = append(c.Stdio.Env, `ANSWER={"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"not today"}}`)
 	})
 	status := upstreamtest.Await(t, u, upstream.Held)
 	if _, held := errors.AsType[*process.HeldError](status.Err); !held {

@@ -43,7 +43,7 @@ func wantError(t *testing.T, err error, outcome upstream.Outcome, cause upstream
 
 func TestTheFirstMessagesOnTheWire(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "heard")
-	u, _ := play(t, "recorder", func(c *Config) { c.Env = append(c.Env, "FILE="+file) })
+	u, _ := play(t, "recorder", func(c *Config) { c.Stdio.Env = append(c.Stdio.Env, "FILE="+file) })
 	status := upstreamtest.Await(t, u, upstream.Live)
 	discover, err := u.Call(t.Context(), &upstream.Request{Method: mcp.MethodDiscover})
 	if err != nil {
@@ -66,17 +66,23 @@ func TestTheFirstMessagesOnTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "first-messages.jsonl")
+	golden(t, "first-messages.jsonl", string(heard))
+}
+
+// golden compares with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(golden, heard, 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	expected, err := os.ReadFile(golden)
+	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(expected), string(heard)); diff != "" {
+	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("the server heard (-want +got):\n%s", diff)
 	}
 }
@@ -105,7 +111,7 @@ func TestAVerdictNamesBothSidesAndTheSetting(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			u, _ := play(t, "answer", func(c *Config) {
-				c.Env = append(c.Env, "ANSWER="+test.answer)
+				c.Stdio.Env = append(c.Stdio.Env, "ANSWER="+test.answer)
 				c.Revision = test.revision
 			})
 			status := upstreamtest.Await(t, u, upstream.Verdict)
@@ -121,7 +127,7 @@ func TestEveryRevisionWithAHandshakeIsTaken(t *testing.T) {
 	for _, revision := range []string{mcp.Revision20241105, mcp.Revision20250326, mcp.Revision20250618, mcp.Revision20251125} {
 		for _, pin := range []string{"", revision} {
 			u, _ := play(t, "answer", func(c *Config) {
-				c.Env = append(c.Env, `ANSWER={"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"`+revision+`"}}`)
+				c.Stdio.Env = append(c.Stdio.Env, `ANSWER={"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"`+revision+`"}}`)
 				c.Revision = pin
 			})
 			if got := upstreamtest.Await(t, u, upstream.Live).Revision; got != revision {
@@ -139,15 +145,15 @@ func TestAFailedStartSaysWhyAndIsTriedAgain(t *testing.T) {
 		want   string
 	}{
 		{"it ends", "fails", func(c *Config) {
-			c.Env = append(c.Env, "SECRET=hunter2hunter2")
+			c.Stdio.Env = append(c.Stdio.Env, "SECRET=hunter2hunter2")
 			c.Scrub = func(s string) string { return strings.ReplaceAll(s, "hunter2hunter2", "[redacted]") }
 		}, "the server ended before it answered initialize (exit status 7); its stderr ends with: cannot open the database at [redacted] | giving up"},
 		{"it refuses", "answer", func(c *Config) {
-			c.Env = append(c.Env, `ANSWER={"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"method not found"}}`)
+			c.Stdio.Env = append(c.Stdio.Env, `ANSWER={"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"method not found"}}`)
 		}, "the server refused initialize; if it speaks only 2026-07-28, set `protocol: modern`: JSON-RPC error -32601: method not found"},
 		{"it is silent", "silent", func(c *Config) { c.StartTimeout = 100 * time.Millisecond },
 			"not connected within start_timeout (100ms): initialize: "},
-		{"it is not there", "", func(c *Config) { c.Command = filepath.Join(t.TempDir(), "missing") }, "missing"},
+		{"it is not there", "", func(c *Config) { c.Stdio.Command = filepath.Join(t.TempDir(), "missing") }, "missing"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			u, out := play(t, test.play, test.change)

@@ -33,7 +33,7 @@ func config(t *testing.T, env ...string) (Config, *logged) {
 	}
 	out := new(logged)
 	return Config{
-		ID: "u", Command: command, Env: env, Version: "v0", StartTimeout: time.Minute,
+		ID: "u", Stdio: &Stdio{Command: command, Env: env}, Version: "v0", StartTimeout: time.Minute,
 		ReconnectMin: time.Millisecond, ReconnectMax: 10 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}, out
@@ -44,7 +44,7 @@ func scripted(t *testing.T, h upstreamtest.Handler) (*Upstream, *logged) {
 	t.Helper()
 	command, env := upstreamtest.Stdio(t, h)
 	cfg, out := config(t, env...)
-	cfg.Command = command
+	cfg.Stdio.Command = command
 	return begin(t, cfg), out
 }
 

@@ -3,6 +3,8 @@ package modern
 import (
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"mcp-gateway/internal/mcp"
@@ -99,25 +101,93 @@ func TestServerErrors(t *testing.T) {
 
 func TestNotificationsOfACall(t *testing.T) {
 	s := upstreamtest.HTTP(t, func(r *upstreamtest.Request) {
-		r.Send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"x":1.0}}`)
+		meta, _ := r.Message.Params.Object("_meta")
+		token, _ := meta.Value(mcp.MetaProgressToken)
+		if r.Name() == "deaf" {
+			if token != nil {
+				t.Errorf("the server got the token %s of a call that does not listen", token)
+			}
+			r.Send(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`)
+			r.Result("")
+			return
+		}
+		for _, token := range []string{`"t"`, string(token), "12345"} {
+			r.Send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + token + `,"progress":1,"x":1.0}}`)
+		}
+		r.Send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		r.Send(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`)
 		r.Result("")
 	})
 	u := started(t, s.URL)
 	var got []string
-	returned := false
-	_, err := u.Call(t.Context(), &upstream.Request{Method: mcp.MethodToolsCall, Target: "x", Notify: func(n upstream.Notification) {
-		if returned {
-			t.Error("notified after Call has returned")
+	for _, test := range []struct {
+		params string
+		notify func(upstream.Notification)
+	}{
+		{`{"name":"listens","_meta":{"progressToken":"t"}}`, func(n upstream.Notification) { got = append(got, n.Method+string(n.Params.Raw())) }},
+		{`{"name":"deaf","_meta":{"progressToken":"t"}}`, nil},
+	} {
+		req := &upstream.Request{Method: mcp.MethodToolsCall, Target: "x", Params: parse(t, test.params), Notify: test.notify}
+		if _, err := u.Call(t.Context(), req); err != nil {
+			t.Fatal(err)
 		}
-		got = append(got, n.Method+string(n.Params.Raw()))
-	}})
-	returned = true
-	if err != nil {
-		t.Fatal(err)
 	}
-	if len(got) != 2 || got[0] != `notifications/progress{"progress":1,"x":1.0}` || got[1] != `notifications/message{"level":"info"}` {
-		t.Errorf("notifications %q", got)
+	want := []string{`notifications/progress{"progressToken":"t","progress":1,"x":1.0}`, `notifications/message{"level":"info"}`}
+	if !slices.Equal(got, want) {
+		t.Errorf("notifications %q, want %q", got, want)
+	}
+}
+
+// A server may answer any method as a stream, the first one too.
+func TestEveryMethodMayBeAnsweredAsAStream(t *testing.T) {
+	const kind = "text/event-stream; charset=utf-8"
+	stream := func(text string) step { return step{200, ": hello\n\nid: 1\ndata:\n\ndata: " + text + "\n\n", kind} }
+	u := started(t, scripted(t, stream(discovered.text), stream(result(`{"resultType":"complete","tools":[]}`)),
+		stream(failure(`{"code":-32602,"message":"no"}`)), step{200, "event: ping\ndata: {}\n\n", kind}).URL)
+	upstreamtest.Await(t, u, upstream.Live)
+	resp, err := u.Call(t.Context(), &upstream.Request{Method: mcp.MethodToolsList})
+	if err != nil || string(resp.Result.Raw()) != `{"resultType":"complete","tools":[]}` {
+		t.Fatalf("%+v, %v", resp, err)
+	}
+	_, err = u.Call(t.Context(), &upstream.Request{Method: mcp.MethodToolsCall, Target: "x"})
+	if stated, ok := errors.AsType[*wire.Error](err); !ok || stated.Code != -32602 {
+		t.Errorf("error is %v, want the server's", err)
+	}
+	_, err = u.Call(t.Context(), &upstream.Request{Method: mcp.MethodToolsCall, Target: "x"})
+	wantError(t, err, upstream.NoResponse, upstream.ConnectionLost, 200) // the stream had no reply
+}
+
+// What is not what its content type says fails the call in words, and says nothing of the server.
+func TestContentTypesAreToldApart(t *testing.T) {
+	text := result(`{"resultType":"complete"}`)
+	for _, test := range []struct {
+		name  string
+		step  step
+		cause upstream.Cause
+		words string
+	}{
+		{"HTML", step{200, "<html>", "text/html"}, upstream.Unusable, `"text/html"`},
+		{"JSON as text", step{200, text, "text/plain"}, upstream.Unusable, `"text/plain"`},
+		{"HTML as JSON", step{200, "<html>", "application/json"}, upstream.Unusable, "cannot be used"},
+		{"nothing as JSON", step{200, "", "application/json"}, upstream.Unusable, "0 bytes"},
+		{"a stream as JSON", step{200, "data: " + text + "\n\n", "application/json"}, upstream.Unusable, "cannot be used"},
+		{"JSON as a stream", step{200, text, "text/event-stream"}, upstream.Unusable, "no event stream"},
+		{"HTML at 502", step{502, "<html>", "text/html"}, upstream.HTTPError, "HTTP 502"},
+		{"nothing at 404", step{404, "", "text/plain"}, upstream.HTTPError, "HTTP 404"},
+		{"a result at 500", step{500, text, ""}, upstream.HTTPError, "HTTP 500"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			u := started(t, scripted(t, discovered, test.step, step{200, text, ""}).URL)
+			upstreamtest.Await(t, u, upstream.Live)
+			_, err := u.Call(t.Context(), &upstream.Request{Method: mcp.MethodToolsCall, Target: "x"})
+			wantError(t, err, upstream.NoResponse, test.cause, test.step.status)
+			if !strings.Contains(err.Error(), test.words) {
+				t.Errorf("%q does not say %q", err, test.words)
+			}
+			if _, err := u.Call(t.Context(), &upstream.Request{Method: mcp.MethodToolsCall, Target: "x"}); err != nil {
+				t.Errorf("the next call: %v", err)
+			}
+		})
 	}
 }
 
@@ -136,7 +206,7 @@ func TestHeaders(t *testing.T) {
 		{mcp.MethodResourcesRead, "file:///a", nil, map[string]string{"Mcp-Name": "file:///a"}},
 		{mcp.MethodToolsList, "ignored", http.Header{"Mcp-Name": {"forged"}, "Mcp-Method": {"forged"}, "Mcp-Protocol-Version": {"forged"}}, nil},
 	} {
-		h := at.headerOf(&upstream.Request{Method: test.method, Target: test.target, Header: test.header})
+		h := at.transport.(*overHTTP).headerOf(&upstream.Request{Method: test.method, Target: test.target, Header: test.header})
 		want := map[string]string{
 			"Accept": "application/json, text/event-stream", "Accept-Encoding": "identity", "Content-Type": "application/json",
 			"Mcp-Method": test.method, "Mcp-Protocol-Version": "2026-07-28", "User-Agent": "mcp-gateway/1.2.3", "Mcp-Param-Region": "fixed",
@@ -177,7 +247,7 @@ func TestBodies(t *testing.T) {
 			if test.capabilities != "" {
 				req.Client.Capabilities = []byte(test.capabilities)
 			}
-			body, id := u.body([]byte("42"), req)
+			body, id := u.body([]byte("42"), req, req.Params)
 			if want := `{"jsonrpc":"2.0","id":42,"method":"tools/call","params":` + test.want + `}`; string(body) != want {
 				t.Errorf("body is %s, want %s", body, want)
 			}

@@ -5,62 +5,86 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/wire"
 	"mcp-gateway/upstream"
+	"mcp-gateway/upstream/internal/exchange"
 	"mcp-gateway/upstream/internal/link"
 )
 
-// A session is the time between a successful server/discover and the moment at which the server cannot be reached.
-type session struct{ u *Upstream }
-
-// Done is never closed: nothing on the wire tells that the server has gone but a call that cannot reach it.
-func (s *session) Done() <-chan struct{} { return nil }
-
-// Err is not asked, since Done is never closed.
-func (s *session) Err() error { return nil }
-
-// Close ends the calls in flight where the upstream is being closed. A session that was lost leaves them: they run on
-// connections of their own, and one call's dial says nothing about another's reply.
-func (s *session) Close() error {
-	if s.u.closing.Load() {
-		s.u.client.Close()
-	}
-	return nil
+// A transport reaches one server.
+type transport interface {
+	// open gives a connection, over which nothing has been sent yet. Before it returns an error it has ended all that it started.
+	open(ctx context.Context) (conn, error)
+	// closing is told that what open gave is being closed for good, and close, after that, ends what may be left.
+	closing()
+	close()
+	// hint names the settings for the servers that most often refuse server/discover.
+	hint() string
 }
 
-// legacyHint names the settings for the servers that most often refuse server/discover.
-const legacyHint = "a server with an initialize handshake needs `protocol: legacy`, one with an SSE endpoint also `transport: sse`"
+// A conn carries requests to a server that is believed to be there.
+type conn interface {
+	link.Session
+	// ask sends req with the metadata of this hop, and waits for its reply, a result or the server's own error. Its own error is
+	// an *upstream.Error.
+	ask(ctx context.Context, req *upstream.Request) (exchange.Reply, error)
+	// explain adds to the error of a failed server/discover what the connection knows of it, after Close.
+	explain(err error) error
+}
+
+// A session is the time between a successful server/discover and the end of its connection.
+type session struct{ conn }
 
 // dial asks the server who it is. It gives up for good only where the server states, in JSON-RPC, that it speaks another
 // revision; whatever else stands in between may come and go.
 func (u *Upstream) dial(ctx context.Context) (*session, link.Info, error) {
-	reply, err := u.send(ctx, &upstream.Request{Method: mcp.MethodDiscover})
+	c, err := u.transport.open(ctx)
 	if err != nil {
-		return nil, link.Info{}, undiscovered(err)
+		return nil, link.Info{}, err
+	}
+	s := &session{c}
+	info, err := u.discover(ctx, c)
+	if err == nil {
+		return s, info, nil
+	}
+	closed := c.Close()
+	if _, verdict := errors.AsType[*link.VerdictError](err); !verdict {
+		err = c.explain(err)
+	}
+	if closed != nil {
+		return s, link.Info{}, fmt.Errorf("%w; then: %w", err, closed)
+	}
+	return nil, link.Info{}, err
+}
+
+// discover makes the one request that comes before all others.
+func (u *Upstream) discover(ctx context.Context, c conn) (link.Info, error) {
+	reply, err := c.ask(ctx, &upstream.Request{Method: mcp.MethodDiscover})
+	if err != nil {
+		return link.Info{}, u.undiscovered(err)
 	}
 	if reply.Kind == wire.Failure {
-		return nil, link.Info{}, disowned(reply.Error, reply.Status)
+		return link.Info{}, u.disowned(reply.Error, reply.Status)
 	}
 	if _, err := resultType(mcp.MethodDiscover, reply.Result); err != nil {
-		return nil, link.Info{}, fmt.Errorf("server/discover: %w", err)
+		return link.Info{}, fmt.Errorf("server/discover: %w", err)
 	}
 	versions, ok := stringsOf(reply.Result, "supportedVersions")
 	if !ok {
-		return nil, link.Info{}, errors.New("server/discover: the result has no list of supportedVersions")
+		return link.Info{}, errors.New("server/discover: the result has no list of supportedVersions")
 	}
-	for _, v := range versions {
-		if v == mcp.Modern {
-			return &session{u}, link.Info{Revision: mcp.Modern, Discover: reply.Result}, nil
-		}
+	if slices.Contains(versions, mcp.Modern) {
+		return link.Info{Revision: mcp.Modern, Discover: reply.Result}, nil
 	}
-	return nil, link.Info{}, verdict("it supports "+named(versions), versions)
+	return link.Info{}, u.verdict("it supports "+named(versions), versions)
 }
 
 // undiscovered explains an exchange that gave no answer of the server's.
-func undiscovered(err error) error {
+func (u *Upstream) undiscovered(err error) error {
 	e, ok := errors.AsType[*upstream.Error](err)
 	if !ok {
 		return fmt.Errorf("server/discover: %w", err)
@@ -68,38 +92,41 @@ func undiscovered(err error) error {
 	// Who refuses the version's header has not read which request it is.
 	stated, ok := errors.AsType[*wire.Error](err)
 	if ok && e.HTTPStatus == http.StatusBadRequest && stated.Code == mcp.CodeUnsupportedVersion {
-		return disowned(stated, e.HTTPStatus)
+		return u.disowned(stated, e.HTTPStatus)
 	}
 	switch status := e.HTTPStatus; {
 	case e.Cause == upstream.Refused:
 		return &link.RefusedError{Err: fmt.Errorf("server/discover: check the credential: %w", err)}
 	case status >= 400 && status < 500 && status != http.StatusTooManyRequests, e.Cause == upstream.Unusable:
-		return fmt.Errorf("server/discover: %s: %w", legacyHint, err)
+		return fmt.Errorf("server/discover: %s: %w", u.transport.hint(), err)
 	}
 	return fmt.Errorf("server/discover: %w", err)
 }
 
 // disowned explains a JSON-RPC error to server/discover.
-func disowned(stated *wire.Error, status int) error {
+func (u *Upstream) disowned(stated *wire.Error, status int) error {
 	switch stated.Code {
 	case wire.CodeMethodNotFound:
-		return verdict("it does not know server/discover", nil)
+		return u.verdict("it does not know server/discover", nil)
 	case mcp.CodeUnsupportedVersion:
 		data, _ := wire.ParseObject(stated.Data)
 		versions, _ := stringsOf(data, "supported")
-		return verdict("it supports "+named(versions), versions)
+		return u.verdict("it supports "+named(versions), versions)
+	}
+	if status == 0 {
+		return fmt.Errorf("server/discover: %s: %w", u.transport.hint(), stated)
 	}
 	if status >= 500 || status == http.StatusTooManyRequests {
 		return fmt.Errorf("server/discover (HTTP %d): %w", status, stated)
 	}
-	return fmt.Errorf("server/discover (HTTP %d): %s: %w", status, legacyHint, stated)
+	return fmt.Errorf("server/discover (HTTP %d): %s: %w", status, u.transport.hint(), stated)
 }
 
 // verdict says what each side speaks, and which setting would work if there is one.
-func verdict(said string, versions []string) error {
+func (u *Upstream) verdict(said string, versions []string) error {
 	text := "the gateway speaks " + mcp.Modern + " to this server, but " + said
 	if versions == nil {
-		return &link.VerdictError{Text: text + "; " + legacyHint}
+		return &link.VerdictError{Text: text + "; " + u.transport.hint()}
 	}
 	for _, v := range versions {
 		if mcp.IsLegacy(v) {

@@ -1,11 +1,11 @@
 // Package modern is the engine for servers of revision 2026-07-28, whose requests carry all their metadata, over
-// Streamable HTTP.
+// Streamable HTTP and over stdio.
 //
 // It is pinned to that revision: an upstream is live once server/discover has named it, and nothing is sent before. There is
 // no session on the wire. What the engine holds as one is the belief that the server is there and speaks the revision; it
-// ends when the server cannot be reached, so that what comes back is asked again who it is.
+// ends when the server cannot be reached, or its process ends, so that what comes back is asked again who it is.
 //
-// Start with [Upstream.Call]; connect.go has the one request that comes before.
+// Start with [Upstream.Call]; connect.go has the one request that comes before, http.go and stdio.go carry the requests.
 package modern
 
 import (
@@ -15,13 +15,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/wire"
 	"mcp-gateway/upstream"
+	"mcp-gateway/upstream/internal/child"
 	"mcp-gateway/upstream/internal/exchange"
 	"mcp-gateway/upstream/internal/link"
 )
@@ -30,49 +29,56 @@ import (
 // Refresh is told of one that was refused with 401.
 type Credential = exchange.Credential
 
+// Stdio is a server that is a child process.
+type Stdio = child.Server
+
 // Config is what an Upstream is made of.
 type Config struct {
-	ID         string
+	ID      string
+	Version string // of the gateway, as the server is told
+
+	// How the server is reached: over stdio where Stdio is set, else at URL.
+	Stdio      *Stdio
 	URL        *url.URL
-	Header     http.Header // sent with each request; may hold secrets, so it goes nowhere else
+	Header     http.Header // sent with each HTTP request; may hold secrets, so it goes nowhere else
 	Credential Credential  // nil is none
-	Version    string      // of the gateway, as the server is told
+	// Transport sends HTTP; nil is one of the upstream's own. It calls httptrace's GotConn before it sends anything, as
+	// net/http's does, and sends a request at most once. Close calls its Close, if it has one, which ends what is in flight.
+	Transport http.RoundTripper
 
 	StartTimeout               time.Duration
 	ReconnectMin, ReconnectMax time.Duration
+	Concurrency                int // calls in flight over stdio; 0 is 32
 	Log                        *slog.Logger
 
-	// Transport sends; nil is one of the upstream's own. It calls httptrace's GotConn before it sends anything, as
-	// net/http's does, and sends a request at most once. Close calls its Close, if it has one, which ends what is in flight.
-	Transport http.RoundTripper
+	// Scrub replaces secrets in what the server says outside the protocol, before it is cut to a length. Nil changes nothing.
+	Scrub func(string) string
 }
 
 // An Upstream is one modern server. It is safe for concurrent use.
 type Upstream struct {
-	cfg     Config
-	client  *exchange.Client
-	link    *link.Link[*session]
-	header  http.Header // of every request
-	info    []byte      // clientInfo
-	meta    []byte      // _meta of a request whose client declares nothing
-	ids     atomic.Int64
-	closing atomic.Bool
+	cfg       Config
+	transport transport
+	link      *link.Link[*session]
+	info      []byte // clientInfo
+	meta      []byte // _meta of a request whose client declares nothing
 }
 
 var _ upstream.Upstream = (*Upstream)(nil)
 
 // New only builds; Start begins to connect.
 func New(cfg Config) *Upstream {
-	u := &Upstream{
-		cfg:    cfg,
-		client: exchange.New(exchange.Config{URL: cfg.URL, Credential: cfg.Credential, Transport: cfg.Transport, Log: cfg.Log}),
-		header: fixedHeader(cfg),
+	u := &Upstream{cfg: cfg}
+	if cfg.Stdio != nil {
+		u.transport = &overStdio{u: u, server: cfg.Stdio}
+	} else {
+		u.transport = newHTTP(u)
 	}
 	u.info = append(wire.AppendString([]byte(`{"name":"mcp-gateway","version":`), version(cfg)), '}')
 	u.meta = wire.Object{}.AppendEdited(nil, u.metaEdits(nil)...)
 	u.link = link.New(link.Config[*session]{
 		ID: cfg.ID, Dial: u.dial, StartTimeout: cfg.StartTimeout,
-		Min: cfg.ReconnectMin, Max: cfg.ReconnectMax, AlwaysTry: true, Log: cfg.Log,
+		Min: cfg.ReconnectMin, Max: cfg.ReconnectMax, AlwaysTry: cfg.Stdio == nil, Log: cfg.Log,
 	})
 	return u
 }
@@ -83,11 +89,12 @@ func (u *Upstream) Start() { u.link.Start() }
 // Status is the state now, and a channel that is closed at the next change.
 func (u *Upstream) Status() (upstream.Status, <-chan struct{}) { return u.link.Status() }
 
-// Close ends the calls in flight and all connections, and waits for that.
+// Close ends the calls in flight, all connections and the server's process with all that it started, and waits for that. The
+// error holds a *process.HeldError where it could not; a later Close tries again.
 func (u *Upstream) Close() error {
-	u.closing.Store(true)
+	u.transport.closing()
 	err := u.link.Close()
-	u.client.Close()
+	u.transport.close()
 	return err
 }
 
@@ -100,9 +107,9 @@ func (u *Upstream) Call(ctx context.Context, req *upstream.Request) (*upstream.R
 	if err != nil {
 		return nil, err
 	}
-	reply, err := u.send(ctx, req)
+	reply, err := s.ask(ctx, req)
 	if err != nil {
-		return nil, u.judge(s, err)
+		return nil, u.judge(ctx, s, err)
 	}
 	if reply.Kind == wire.Failure {
 		return nil, answered(reply)
@@ -114,17 +121,8 @@ func (u *Upstream) Call(ctx context.Context, req *upstream.Request) (*upstream.R
 	return &upstream.Response{Result: reply.Result, Type: kind, Revision: mcp.Modern}, nil
 }
 
-func (u *Upstream) send(ctx context.Context, req *upstream.Request) (exchange.Reply, error) {
-	var room [20]byte
-	id := strconv.AppendInt(room[:0], u.ids.Add(1), 10)
-	body, id := u.body(id, req)
-	return u.client.Do(ctx, &exchange.Request{
-		ID: id, Body: body, Header: u.headerOf(req), Notify: req.Notify, Resend: req.Resend,
-	})
-}
-
-// judge draws the conclusions from a failure of the exchange.
-func (u *Upstream) judge(s *session, err error) error {
+// judge draws the conclusions from a failure of the transport.
+func (u *Upstream) judge(ctx context.Context, s *session, err error) error {
 	e, ok := errors.AsType[*upstream.Error](err)
 	if !ok {
 		return err
@@ -138,6 +136,9 @@ func (u *Upstream) judge(s *session, err error) error {
 		if hop := hopError(stated, http.StatusBadRequest, true); hop != nil {
 			return hop
 		}
+	}
+	if u.cfg.Stdio != nil {
+		return u.link.Judge(ctx, s, err)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"testing"
 	"time"
 
@@ -14,14 +15,31 @@ import (
 	"mcp-gateway/upstream/upstreamtest"
 )
 
-func TestMain(m *testing.M) { leakcheck.Main(m) }
+func TestMain(m *testing.M) {
+	upstreamtest.Child()
+	if play := os.Getenv(played); play != "" {
+		os.Exit(plays[play]())
+	}
+	leakcheck.Main(m)
+}
 
 func TestContract(t *testing.T) {
-	upstreamtest.Run(t, upstreamtest.Transport{
-		Revision: mcp.Modern,
-		Start: func(t *testing.T, h upstreamtest.Handler) upstream.Upstream {
-			return started(t, upstreamtest.HTTP(t, h).URL)
-		},
+	t.Run("http", func(t *testing.T) {
+		upstreamtest.Run(t, upstreamtest.Transport{
+			Revision: mcp.Modern, Alone: true,
+			Start: func(t *testing.T, h upstreamtest.Handler) upstream.Upstream {
+				return started(t, upstreamtest.HTTP(t, h).URL)
+			},
+		})
+	})
+	t.Run("stdio", func(t *testing.T) {
+		upstreamtest.Run(t, upstreamtest.Transport{
+			Revision: mcp.Modern,
+			Start: func(t *testing.T, h upstreamtest.Handler) upstream.Upstream {
+				u, _ := scriptedChild(t, h)
+				return u
+			},
+		})
 	})
 }
 

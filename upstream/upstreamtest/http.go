@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"mcp-gateway/internal/mcp"
@@ -46,21 +47,53 @@ type reply struct {
 	w      http.ResponseWriter
 	id     []byte
 	stream bool
+	begun  bool // a message was sent in part
 }
 
 // Send writes JSON or an event. A write that fails is the engine's leaving, which the handler sees as Canceled.
 func (r *reply) Send(message string) {
-	m, err := wire.ParseReply([]byte(message))
-	if !r.stream && (err != nil || bytes.Equal(m.ID, r.id)) {
+	switch {
+	case r.begun && r.stream:
+		r.write(message + "\n\n")
+	case r.begun:
+		r.write(message)
+	case !r.stream && r.whole(message):
 		r.w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(r.w, message)
-		return
+	default:
+		if !r.stream {
+			r.stream = true
+			r.w.Header().Set("Content-Type", "text/event-stream")
+		}
+		r.write(string(sse.AppendEvent(nil, []byte(message))))
 	}
-	if !r.stream {
-		r.stream = true
-		r.w.Header().Set("Content-Type", "text/event-stream")
+	r.begun = false
+}
+
+// whole reports whether the message is the response, or cannot be read at all.
+func (r *reply) whole(message string) bool {
+	if strings.HasPrefix(message, `{"jsonrpc":"2.0","id":`+string(r.id)+`,`) {
+		return true // as most are, and large ones take long to read
 	}
-	_ = sse.WriteEvent(r.w, []byte(message))
+	m, err := wire.ParseReply([]byte(message))
+	return err != nil || bytes.Equal(m.ID, r.id)
+}
+
+// Part writes the next part of an event where a stream has begun, else of a JSON body.
+func (r *reply) Part(text string) {
+	switch {
+	case r.begun:
+	case r.stream:
+		text = "data: " + text
+	default:
+		r.w.Header().Set("Content-Type", "application/json")
+	}
+	r.begun = true
+	r.write(text)
+}
+
+func (r *reply) write(text string) {
+	_, _ = io.WriteString(r.w, text)
 	_ = http.NewResponseController(r.w).Flush()
 }
 

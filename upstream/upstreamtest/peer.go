@@ -2,7 +2,9 @@
 //
 // An engine's own tests call [Run] with a [Transport] for each transport that it has. A transport's server is scripted by a
 // [Handler], which sees requests and sends messages but not how they travel, so that one script is the peer of all engines.
-// [HTTP] is the server of Streamable HTTP.
+// A server does by itself what comes before the first request, runs a handler for each request at the same time as all
+// others, sends what the handler sends as it is, and closes [Request.Canceled] when the engine cancels that request, by the
+// id that it was sent with, or closes what carries it. [HTTP] is the server of Streamable HTTP, [Stdio] that of stdio.
 package upstreamtest
 
 import (
@@ -21,7 +23,18 @@ type Transport struct {
 	// itself does what comes before the first request: server/discover, or the handshake. The pauses of the engine's
 	// reconnect are short.
 	Start func(t *testing.T, h Handler) upstream.Upstream
+	// Alone says that what a server sends for a request travels apart from all else, as in the response to a POST: a broken
+	// message there is that request's, and so is a log message.
+	Alone bool
+	// Lacks is what the transport cannot express. The cases that need it are left out.
+	Lacks Feature
 }
+
+// A Feature is something that not every transport can express.
+type Feature uint
+
+// Parts is a message that arrives in parts. Without it in Lacks, the Sender of the transport is a [Parter].
+const Parts Feature = 1 << iota
 
 // A Handler answers one request. It runs in a goroutine of its own, and the request is over when it returns.
 type Handler func(r *Request)
@@ -42,6 +55,15 @@ type Sender interface {
 	Die()
 }
 
+// A Parter is a Sender that can send a message in parts.
+type Parter interface {
+	// Part sends the next part of one message. The Send after it sends what is left and ends it; Die cuts it off.
+	Part(text string)
+}
+
+// Part sends the next part of a message, as a Parter does.
+func (r *Request) Part(text string) { r.Sender.(Parter).Part(text) }
+
 // Name is params.name.
 func (r *Request) Name() string {
 	name, _ := r.Message.Params.String("name")
@@ -58,7 +80,23 @@ func (r *Request) Wait(ready <-chan struct{}) {
 
 // Result answers with a result that has these members.
 func (r *Request) Result(members string) {
-	r.Send(`{"jsonrpc":"2.0","id":` + string(r.Message.ID) + `,"result":` + expected(r.Revision, members) + `}`)
+	r.Send(r.resultText(members))
+}
+
+func (r *Request) resultText(members string) string {
+	return `{"jsonrpc":"2.0","id":` + string(r.Message.ID) + `,"result":` + expected(r.Revision, members) + `}`
+}
+
+// Notification sends one, with params of these members.
+func (r *Request) Notification(method, members string) {
+	r.Send(`{"jsonrpc":"2.0","method":"` + method + `","params":{` + members + `}}`)
+}
+
+// progressToken is the text of the token in params._meta, empty without one.
+func (r *Request) progressToken() string {
+	meta, _ := r.Message.Params.Object("_meta")
+	token, _ := meta.Value(mcp.MetaProgressToken)
+	return string(token)
 }
 
 // Error answers with an error of the given text.

@@ -40,8 +40,9 @@ func Child() {
 	os.Exit(crashed)
 }
 
-// Stdio is a legacy server over stdio until the test ends: a command with the variables it needs in its environment. The
-// command is the test binary itself, which carries the lines to and from h. Its handshake takes any revision.
+// Stdio is a server over stdio until the test ends: a command with the variables it needs in its environment. The command is
+// the test binary itself, which carries the lines to and from h. It is legacy or modern as the engine begins: its handshake takes
+// any revision, and it answers server/discover.
 func Stdio(t *testing.T, h Handler) (command string, env []string) {
 	t.Helper()
 	command, err := os.Executable()
@@ -82,6 +83,13 @@ func (l *lines) Send(message string) {
 	_, _ = io.WriteString(l.conn, message+"\n")
 }
 
+// Part writes what is no whole line yet.
+func (l *lines) Part(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = io.WriteString(l.conn, text)
+}
+
 // Die ends the child.
 func (l *lines) Die() { _ = l.conn.Close() }
 
@@ -113,6 +121,10 @@ func serveLines(t *testing.T, conn net.Conn, h Handler) {
 			revision, _ = m.Params.String("protocolVersion")
 			out.Send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"protocolVersion":"` + revision + `","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"scripted","version":"1"}}}`)
 			continue
+		case mcp.MethodDiscover:
+			revision = mcp.Modern
+			out.Send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + Discovered + `}`)
+			continue
 		case mcp.NotificationCancelled:
 			id, _ := m.Params.Value("requestId")
 			if canceled := running[string(id)]; canceled != nil {
@@ -122,6 +134,9 @@ func serveLines(t *testing.T, conn net.Conn, h Handler) {
 			continue
 		}
 		if m.Kind != wire.Request {
+			if revision == mcp.Modern {
+				t.Errorf("the engine sent %s, and a modern client sends only requests and cancels", line)
+			}
 			continue
 		}
 		canceled := make(chan struct{})

@@ -14,23 +14,37 @@ import (
 // TestMain of the caller to find.
 func Run(t *testing.T, tr Transport) {
 	for _, c := range []struct {
-		name string
-		test func(t *testing.T, tr Transport)
+		name  string
+		test  func(t *testing.T, tr Transport)
+		needs Feature
 	}{
-		{"Status", testStatus},
-		{"ConcurrentCalls", testConcurrentCalls},
-		{"BytesPassWhole", testBytesPassWhole},
-		{"LargeMessages", testLargeMessages},
-		{"ServerErrorPassesWhole", testServerError},
-		{"EndedBeforeTheSend", testEndedBeforeTheSend},
-		{"EndedWhileItRuns", testEndedWhileItRuns},
-		{"BadRepliesHarmNoOtherCall", testBadReplies},
-		{"ReplyForAnUnknownID", testUnknownID},
-		{"ServerDiesDuringACall", testServerDies},
-		{"Close", testClose},
-		{"CloseWhileCallsRun", testCloseWhileCallsRun},
+		{"Status", testStatus, 0},
+		{"ConcurrentCalls", testConcurrentCalls, 0},
+		{"BytesPassWhole", testBytesPassWhole, 0},
+		{"LargeMessages", testLargeMessages, 0},
+		{"ServerErrorPassesWhole", testServerError, 0},
+		{"EndedBeforeTheSend", testEndedBeforeTheSend, 0},
+		{"EndedWhileItRuns", testEndedWhileItRuns, 0},
+		{"Silence", testSilence, 0},
+		{"SlowDrip", testSlowDrip, Parts},
+		{"BadRepliesHarmNoOtherCall", testBadReplies, 0},
+		{"MalformedMessages", testMalformed, 0},
+		{"TooLargeReplies", testTooLarge, 0},
+		{"ReplyForAnUnknownID", testUnknownID, 0},
+		{"RepeatedReply", testRepeatedReply, 0},
+		{"ErrorWithoutAnID", testErrorWithoutID, 0},
+		{"ServerDiesDuringACall", testServerDies, 0},
+		{"ServerDiesDuringItsReply", testServerDiesInReply, Parts},
+		{"Progress", testProgress, 0},
+		{"ProgressThatNobodyWants", testNoProgress, 0},
+		{"SlowCaller", testSlowCaller, 0},
+		{"LogMessages", testLogMessages, 0},
+		{"Close", testClose, 0},
+		{"CloseWhileCallsRun", testCloseWhileCallsRun, 0},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, tr) })
+		if tr.Lacks&c.needs == 0 {
+			t.Run(c.name, func(t *testing.T) { c.test(t, tr) })
+		}
 	}
 }
 
@@ -71,16 +85,21 @@ type done struct {
 
 // call calls the tool with the given arguments, and sends what became of it.
 func call(ctx context.Context, u upstream.Upstream, tool, arguments string) <-chan done {
+	return callWith(ctx, u, tool, `"arguments":`+arguments, nil)
+}
+
+// callWith calls the tool with these members in its params, and with a Notify.
+func callWith(ctx context.Context, u upstream.Upstream, tool, members string, notify func(upstream.Notification)) <-chan done {
 	out := make(chan done, 1)
 	go func() {
 		params := wire.AppendString([]byte(`{"name":`), tool)
-		params = append(append(append(params, `,"arguments":`...), arguments...), '}')
+		params = append(append(append(params, ','), members...), '}')
 		o, err := wire.ParseObject(params)
 		if err != nil {
 			out <- done{err: err}
 			return
 		}
-		resp, err := u.Call(ctx, &upstream.Request{Method: mcp.MethodToolsCall, Target: tool, Params: o})
+		resp, err := u.Call(ctx, &upstream.Request{Method: mcp.MethodToolsCall, Target: tool, Params: o, Notify: notify})
 		out <- done{resp, err}
 	}()
 	return out

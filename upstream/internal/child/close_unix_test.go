@@ -5,6 +5,7 @@ package child
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -29,6 +30,9 @@ func TestClosingEndsGrandchildrenToo(t *testing.T) {
 			var grandchild int
 			for range 2 { // its own line comes before or after
 				line, err := c.Read()
+				if errors.Is(err, io.EOF) && grandchild != 0 && strings.HasSuffix(script, "exit 0") {
+					break // the end of the leader may end the grandchild before it has written
+				}
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -22,6 +22,9 @@ func (e *LineTooLongError) Error() string {
 	return fmt.Sprintf("the server sent a line of %d bytes; the limit is %d", e.Size, e.Limit)
 }
 
+// Ends returns Head and Tail.
+func (e *LineTooLongError) Ends() (head, tail []byte) { return e.Head, e.Tail }
+
 // Read returns the next line of stdout that may be a JSON-RPC message: one that begins with { or
 // [ after white space. It comes without the white space around it, is not empty, is the
 // caller's to keep, and need be neither JSON nor UTF-8. Empty lines are skipped; others go to

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcp-gateway/internal/wire"
@@ -105,6 +106,34 @@ type Request struct {
 	Header http.Header // complete but for the credential; the exchange's own from then on
 	Notify func(upstream.Notification)
 	Resend *upstream.Budget // lets a request that was refused with 401 go out once more with another token
+	Legacy *Legacy          // nil for a server of 2026-07-28
+
+	method string // of HTTP; empty is POST
+	leg    atomic.Pointer[leg]
+}
+
+// Legacy is what a server of the 2025 revisions may do beside answering.
+type Legacy struct {
+	Batches bool                // it may put its messages into arrays (2025-03-26)
+	Session bool                // the request names a session: ErrSessionEnded is in the chain where the server ended that
+	Asked   func(*wire.Message) // takes a request of the server's; it must not wait
+	// Begun is given the header of the response before anything of its body is read. Its error makes the reply unusable. Nil
+	// does not want it.
+	Begun func(http.Header) error
+	// Resume is the header, complete but for the credential, of a GET that goes on with a stream which ended before the
+	// reply. It is the exchange's own from then on. Nil resumes none.
+	Resume func() http.Header
+}
+
+// Sent reports whether a byte of the request may have reached the transport by now. It says no again once the server has
+// refused it.
+func (r *Request) Sent() bool {
+	l := r.leg.Load()
+	if l == nil {
+		return false
+	}
+	state := l.state.Load()
+	return state == legWriting || state == legSent
 }
 
 // A Reply is the response to a request: a result or the server's own error, with the request's id.
@@ -123,18 +152,21 @@ func (c *Client) Do(ctx context.Context, req *Request) (Reply, error) {
 	}
 	defer c.running.Done()
 
-	resp, token, err := c.send(ctx, req, req.Header)
+	resp, err := c.accepted(ctx, req)
 	if err != nil {
 		return Reply{}, err
 	}
-	if resp.StatusCode == http.StatusUnauthorized && c.cfg.Credential != nil && req.Resend.Take() {
-		refusal := c.refused(resp)
-		resp, err = c.renew(ctx, req, token, refusal)
-		if err != nil {
-			return Reply{}, err
-		}
-	}
 	return c.read(ctx, req, resp)
+}
+
+// accepted sends req, and once more where its token was refused.
+func (c *Client) accepted(ctx context.Context, req *Request) (*http.Response, error) {
+	resp, token, err := c.send(ctx, req, req.Header)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || c.cfg.Credential == nil || !req.Resend.Take() {
+		return resp, err
+	}
+	req.leg.Store(nil)
+	return c.renew(ctx, req, token, c.refused(resp))
 }
 
 // renew sends req with another token than the one that was refused. Without one the refusal stands.
@@ -175,12 +207,17 @@ func (c *Client) send(ctx context.Context, req *Request, header http.Header, ref
 // attempt sends once. stale says that it failed on a kept connection that took no byte.
 func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, refused []uint64) (resp *http.Response, token uint64, stale bool, err error) {
 	l, traced := newLeg(ctx)
+	req.leg.Store(l)
 	r := c.template.WithContext(traced)
 	r.Header = header
-	r.ContentLength = int64(len(req.Body))
-	// A plain bytes.Reader is what net/http writes together with the headers, in one piece. It is kept from sending it a
-	// second time by the missing GetBody.
-	r.Body = io.NopCloser(bytes.NewReader(req.Body))
+	if req.method != "" {
+		r.Method = req.method
+	} else {
+		r.ContentLength = int64(len(req.Body))
+		// A plain bytes.Reader is what net/http writes together with the headers, in one piece. It is kept from sending it a
+		// second time by the missing GetBody.
+		r.Body = io.NopCloser(bytes.NewReader(req.Body))
+	}
 	if c.cfg.Credential != nil {
 		if token, err = c.cfg.Credential.Sign(ctx, r); err != nil {
 			if ctx.Err() != nil {

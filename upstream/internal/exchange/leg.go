@@ -80,7 +80,13 @@ type conn struct {
 // Write writes p unless the leg that it belongs to was withdrawn or has failed.
 func (c *conn) Write(p []byte) (int, error) {
 	l := c.leg.Load()
-	if l == nil || l.state.Load() == legSent {
+	if l == nil {
+		return c.Conn.Write(p)
+	}
+	switch l.state.Load() {
+	case legSent:
+		return c.Conn.Write(p)
+	case legWriting: // an upgraded connection: its request has been answered before its write has returned
 		return c.Conn.Write(p)
 	}
 	if !l.state.CompareAndSwap(legIdle, legWriting) {

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,12 +25,29 @@ const drainTime = 20 * time.Millisecond
 var (
 	errTooLarge = fmt.Errorf("the reply is over %d MiB", maxResult>>20)
 	errOtherID  = errors.New("the reply names another request")
+	errRedirect = errors.New("redirects are not followed: configure the url that the server redirects to")
+	errEncoded  = errors.New("the reply has an encoding, which was not asked for")
+	errUnread   = errors.New("the reply bears the request's id, but cannot be read")
 )
 
 // read takes the reply to req out of resp, and ends resp.
 func (c *Client) read(ctx context.Context, req *Request, resp *http.Response) (Reply, error) {
+	reply, err := c.readReply(ctx, req, resp)
+	if err != nil && resp.StatusCode == http.StatusNotFound && req.Legacy != nil && req.Legacy.Session {
+		err = sessionEnded(req, err)
+	}
+	return reply, err
+}
+
+func (c *Client) readReply(ctx context.Context, req *Request, resp *http.Response) (Reply, error) {
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		return Reply{}, c.refused(resp)
+	}
+	if req.Legacy != nil && req.Legacy.Begun != nil {
+		if err := req.Legacy.Begun(resp.Header); err != nil {
+			drain(resp.Body)
+			return Reply{}, unusable(resp, err)
+		}
 	}
 	b := &body{ctx: ctx, client: c, src: resp.Body}
 	defer b.release()
@@ -38,10 +56,10 @@ func (c *Client) read(ctx context.Context, req *Request, resp *http.Response) (R
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		drain(resp.Body)
-		return Reply{}, httpError(resp, errors.New("redirects are not followed: configure the url that the server redirects to"))
+		return Reply{}, httpError(resp, errRedirect)
 	case encoding != "" && !strings.EqualFold(encoding, "identity"):
 		drain(resp.Body)
-		return Reply{}, unusable(resp, fmt.Errorf("the reply is encoded as %s, which was not asked for", shown(encoding)))
+		return Reply{}, unusable(resp, fmt.Errorf("%w: %s", errEncoded, shown(encoding)))
 	case strings.EqualFold(media, "text/event-stream"):
 		return c.readStream(req, resp, b)
 	case strings.EqualFold(media, "application/json"):
@@ -51,7 +69,7 @@ func (c *Client) read(ctx context.Context, req *Request, resp *http.Response) (R
 	return Reply{}, unusable(resp, fmt.Errorf("the reply has content type %s, not application/json or text/event-stream", shown(media)))
 }
 
-// readJSON reads a body that is one message.
+// readJSON reads a body that is one message, or an array of them.
 func (c *Client) readJSON(req *Request, resp *http.Response, b *body) (Reply, error) {
 	data, err := b.all(resp.ContentLength)
 	if err != nil {
@@ -61,9 +79,18 @@ func (c *Client) readJSON(req *Request, resp *http.Response, b *body) (Reply, er
 	_ = resp.Body.Close() // it has been read to its end
 	m, err := wire.ParseReply(data)
 	switch {
+	case errors.Is(err, wire.ErrBatch) && req.Legacy != nil && req.Legacy.Batches:
+		in := reading{client: c, req: req, resp: resp}
+		if m, err = in.batch(data); m != nil {
+			return Reply{Message: m, Status: resp.StatusCode}, nil
+		}
+		return Reply{}, unusable(resp, cmp.Or(err, in.stray, errOtherID))
 	case errors.Is(err, wire.ErrBatch):
 		return Reply{}, unusable(resp, err)
 	case err != nil:
+		if e, ok := errors.AsType[*wire.SyntaxError](err); ok && bytes.Equal(e.ID, req.ID) {
+			err = fmt.Errorf("%w: %w", errUnread, err)
+		}
 		return Reply{}, unusable(resp, fmt.Errorf("the reply (%d bytes) cannot be used: %w", len(data), err))
 	case answers(m, req, resp):
 		return Reply{Message: m, Status: resp.StatusCode}, nil
@@ -76,39 +103,96 @@ func (c *Client) readJSON(req *Request, resp *http.Response, b *body) (Reply, er
 // readStream reads events until the reply. What else a server sends there is for the call alone, so that an event that
 // cannot be read ends it: it may have been the reply.
 func (c *Client) readStream(req *Request, resp *http.Response, b *body) (Reply, error) {
+	in := reading{client: c, req: req, resp: resp}
 	events := sse.NewReader(b, maxResult)
-	var stray error // a response to another request
+	at := place{}
 	for {
 		event, err := events.Next()
 		if err != nil {
-			_ = resp.Body.Close()
-			return Reply{}, b.ended(resp, err, stray)
+			_ = in.resp.Body.Close()
+			if req.Legacy != nil && b.resumable(err) {
+				if next := c.resume(b.ctx, req, &at); next != nil {
+					in.resp, events = next, sse.NewReader(b, maxResult)
+					b.begin(next.Body)
+					continue
+				}
+			}
+			return Reply{}, b.ended(in.resp, err, in.stray)
 		}
 		b.count = 0
+		at.move(event)
 		if len(event.Data) == 0 || event.Name != "message" {
 			continue
 		}
-		m, err := wire.ParseReply(event.Data)
+		m, err := in.take(event.Data)
 		switch {
+		case m != nil:
+			drain(in.resp.Body)
+			return Reply{Message: m, Status: in.resp.StatusCode, Streamed: true}, nil
 		case err != nil:
-			_ = resp.Body.Close()
-			return Reply{}, unusable(resp, fmt.Errorf("an event of %d bytes cannot be used: %w", len(event.Data), err))
-		case m.Kind == wire.Notification:
-			if req.Notify != nil {
-				req.Notify(upstream.Notification{Method: m.Method, Params: m.Params})
-			}
-		case m.Kind == wire.Request:
-			c.debug("upstream sent a request, which this revision does not have; dropped")
-		case answers(m, req, resp):
-			drain(resp.Body)
-			return Reply{Message: m, Status: resp.StatusCode, Streamed: true}, nil
-		default:
-			c.debug("upstream sent a response to another request; dropped")
-			if stray = errOtherID; m.Kind == wire.Failure {
-				stray = fmt.Errorf("%w: %w", errOtherID, m.Error)
-			}
+			_ = in.resp.Body.Close()
+			return Reply{}, unusable(in.resp, fmt.Errorf("an event of %d bytes cannot be used: %w", len(event.Data), err))
 		}
 	}
+}
+
+// A reading takes the messages of one reply apart.
+type reading struct {
+	client *Client
+	req    *Request
+	resp   *http.Response
+	stray  error // a response to another request
+}
+
+// take gives the reply if it is in text. An error says that text cannot be read.
+func (r *reading) take(text []byte) (*wire.Message, error) {
+	m, err := wire.ParseReply(text)
+	switch {
+	case errors.Is(err, wire.ErrBatch) && r.req.Legacy != nil && r.req.Legacy.Batches:
+		return r.batch(text)
+	case err != nil:
+		return nil, err
+	}
+	return r.one(m), nil
+}
+
+// batch takes each message of an array. One that cannot be read is an error only where none of them is the reply.
+func (r *reading) batch(text []byte) (found *wire.Message, failed error) {
+	texts, err := wire.Batch(text, maxBatch)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range texts {
+		m, err := wire.ParseReply(text)
+		if err != nil {
+			failed = err
+		} else if m = r.one(m); m != nil {
+			found = m
+		}
+	}
+	return found, failed
+}
+
+// one gives m back if it is the reply.
+func (r *reading) one(m *wire.Message) *wire.Message {
+	switch {
+	case m.Kind == wire.Notification:
+		if r.req.Notify != nil {
+			r.req.Notify(upstream.Notification{Method: m.Method, Params: m.Params})
+		}
+	case m.Kind == wire.Request && r.req.Legacy != nil:
+		r.req.Legacy.Asked(m)
+	case m.Kind == wire.Request:
+		r.client.debug("upstream sent a request, which this revision does not have; dropped")
+	case answers(m, r.req, r.resp):
+		return m
+	default:
+		r.client.debug("upstream sent a response to another request; dropped")
+		if r.stray = errOtherID; m.Kind == wire.Failure {
+			r.stray = fmt.Errorf("%w: %w", errOtherID, m.Error)
+		}
+	}
+	return nil
 }
 
 func (c *Client) debug(text string) {
@@ -119,7 +203,12 @@ func (c *Client) debug(text string) {
 
 // answers reports whether m is the response to req. An error is, whatever the status; a result needs one that agrees.
 func answers(m *wire.Message, req *Request, resp *http.Response) bool {
-	return bytes.Equal(m.ID, req.ID) && (m.Kind == wire.Failure || m.Kind == wire.Result && success(resp))
+	if !bytes.Equal(m.ID, req.ID) {
+		return false
+	}
+	// What a server has run under a session that it then says is gone must not read as not run.
+	gone := req.Legacy != nil && resp.StatusCode == http.StatusNotFound
+	return m.Kind == wire.Failure || m.Kind == wire.Result && (success(resp) || gone)
 }
 
 func success(resp *http.Response) bool { return resp.StatusCode >= 200 && resp.StatusCode < 300 }
@@ -205,7 +294,14 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) release() {
 	if b.slot {
 		<-b.client.large
+		b.slot = false
 	}
+}
+
+// begin goes on with another response's body.
+func (b *body) begin(src io.Reader) {
+	b.release()
+	b.src, b.count, b.first = src, 0, 0
 }
 
 // all reads to the end; length is what the server announced, -1 for nothing.

@@ -87,6 +87,7 @@ type Link[S Session] struct {
 	owned    bool          // session is set
 	live     bool          // session may be used, if it has not ended since
 	lost     chan error    // capacity 1: the first reason why session cannot be used
+	renew    bool          // the session ended with an EndedError, and no attempt has begun since
 	attempts uint64        // that have failed
 	closing  *closing      // the attempt to close that runs or has succeeded
 }
@@ -139,7 +140,8 @@ func (l *Link[S]) ListChanged() {
 	}
 }
 
-// Lost says that s cannot be used, and why. The live session is then ended and replaced; any other has been already.
+// Lost says that s cannot be used, and why. The live session is then ended and replaced, at once after an EndedError; any
+// other has been already.
 func (l *Link[S]) Lost(s S, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -31,6 +31,19 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap gives what was refused.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
+// An EndedError is the end of a session as a server may bring it about at any time, which says nothing against another
+// session: the next attempt begins at once, and calls wait for it. Where sessions keep ending so soon after they began,
+// it is an end as any other.
+type EndedError struct {
+	Err error
+}
+
+// Error gives how it ended.
+func (e *EndedError) Error() string { return e.Err.Error() }
+
+// Unwrap gives how it ended.
+func (e *EndedError) Unwrap() error { return e.Err }
+
 // An outcome of dial.
 type outcome uint8
 
@@ -52,6 +65,9 @@ func (l *Link[S]) run() {
 			}
 		case stopped:
 			return
+		}
+		if l.renewing() {
+			continue
 		}
 		if !l.wait() {
 			return
@@ -184,8 +200,25 @@ func (l *Link[S]) lose(err error) {
 	}
 	l.live = false
 	l.lost <- err
-	l.set(upstream.Backoff, err)
+	state := upstream.Backoff
+	if _, ended := errors.AsType[*EndedError](err); ended {
+		l.renew, state = true, upstream.Connecting
+	}
+	l.set(state, err)
 	l.cfg.Log.Warn("upstream lost", "upstream", l.cfg.ID, "error", err)
+}
+
+// renewing reports whether the next attempt is to begin at once, once for each session.
+func (l *Link[S]) renewing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	renew := l.renew
+	l.renew = false
+	if renew && l.short >= crashes && l.ctx.Err() == nil {
+		l.set(upstream.Backoff, l.status.Err)
+		return false
+	}
+	return renew
 }
 
 // replace ends a session that was lost and judges how long it lived. It reports false where no attempt may follow.

@@ -53,6 +53,22 @@ func (l *Link[S]) Session(ctx context.Context) (S, error) {
 	}
 }
 
+// Judge gives the failure of a call on s the cause held where s was lost and what it left can hold the place of another session. It
+// waits for that as Settled does, so that no text promises a reconnect that cannot be.
+func (l *Link[S]) Judge(ctx context.Context, s S, err error) error {
+	e, ok := errors.AsType[*upstream.Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Cause {
+	case upstream.ConnectionLost, upstream.WriteFailed, upstream.StdinFailed, upstream.Reconnecting:
+		if l.Settled(ctx, s) == upstream.Held {
+			e.Cause = upstream.HeldProcess
+		}
+	}
+	return e
+}
+
 func (l *Link[S]) look() (s S, status upstream.Status, changed <-chan struct{}, attempts uint64, live bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -145,7 +145,7 @@ func TestTheServersRequestsAreAnswered(t *testing.T) {
 }
 
 func TestARequestThatCannotBeAnsweredIsNot(t *testing.T) {
-	for _, id := range []string{`null`, `{}`, `[1]`, `true`, `"` + strings.Repeat("x", maxID) + `"`} {
+	for _, id := range []string{`null`, `{}`, `[1]`, `true`, `"` + strings.Repeat("x", 1<<10) + `"`} {
 		inBubble(t, nil, func(t *testing.T, p *Pipe, s *server) {
 			s.says <- `{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`
 			s.silent()

@@ -18,6 +18,12 @@ type leg struct {
 
 	reply   chan reply // capacity 1; of a call
 	written chan error // capacity 1; of a notification
+	posting *posting   // of a call through a Sender
+
+	// Of a call that wants progress.
+	token   []byte                     // the caller's
+	reports chan upstream.Notification // read sends, and Call takes
+	notify  func(upstream.Notification)
 }
 
 // A reply is what became of a call.
@@ -96,7 +102,7 @@ func (p *Pipe) unsent() error {
 func (p *Pipe) lost(l *leg) (*wire.Message, error) {
 	select {
 	case r := <-l.reply: // the last words of the server
-		return r.message, r.err
+		return l.finish(r)
 	default:
 	}
 	p.mu.Lock()

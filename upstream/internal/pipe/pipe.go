@@ -29,11 +29,16 @@ const (
 	// it would not read in time.
 	answerRoom = 64
 	cancelRoom = 256
+	// reportRoom and maxReport bound the progress that waits for one call's Notify, in number and each in bytes. Where it does not keep
+	// up the oldest is dropped, since the newest says more; one that is larger is dropped as well.
+	reportRoom = 32
+	maxReport  = 64 << 10
 )
 
 // Frames carry one message each. Read and Write may run at the same time, and each is called by one goroutine.
 type Frames interface {
-	// Read gives the next frame, which the caller keeps. After a *SkippedError it goes on; any other error is the end.
+	// Read gives the next frame, which the caller keeps. After a *SkippedError, or another error with its method Ends, it goes on;
+	// any other error is the end.
 	Read() ([]byte, error)
 	// Write sends a frame, which holds no line end, and gives how much of it reached the transport: 0 is none of it.
 	Write([]byte) (int, error)
@@ -41,11 +46,20 @@ type Frames interface {
 	Close() error
 }
 
+// A skippedFrame is the error of a frame that was too large and was passed over. Its ends are what is known of it.
+type skippedFrame interface {
+	error
+	Ends() (head, tail []byte)
+}
+
 // A SkippedError is a frame that was too large and was passed over. Head and Tail are what is known of it.
 type SkippedError struct {
 	Err        error
 	Head, Tail []byte
 }
+
+// Ends gives what is known of the frame.
+func (e *SkippedError) Ends() (head, tail []byte) { return e.Head, e.Tail }
 
 // Error says how large it was.
 func (e *SkippedError) Error() string { return e.Err.Error() }
@@ -57,13 +71,18 @@ func (e *SkippedError) Unwrap() error { return e.Err }
 type Config struct {
 	Concurrency int // calls in flight; 0 is 32
 	// OnNotification takes the server's notifications, from the reading goroutine: it must not wait. Nil drops them.
+	// Progress is none of them: it goes to its call.
 	OnNotification func(method string, params wire.Object)
-	Log            *slog.Logger
+	// NoAnswers is for a revision whose servers send no requests, and whose clients must not write responses (2026-07-28, stdio): what
+	// a server asks all the same is dropped and logged.
+	NoAnswers bool
+	Log       *slog.Logger
 }
 
 // A Pipe makes calls over frames. It is safe for concurrent use. Close is owed, also after the pipe has ended by itself.
 type Pipe struct {
 	frames  Frames
+	sender  Sender // the frames, where they are one
 	cfg     Config
 	queue   chan *leg
 	answers chan []byte
@@ -71,11 +90,13 @@ type Pipe struct {
 	slots   chan struct{} // one for each call in flight
 	waiting atomic.Int64  // calls without a slot
 
-	over chan struct{} // closed when nothing is sent any more
-	done chan struct{} // closed when the pipe has ended by itself
-	gone chan struct{} // closed when reader and writer have ended
+	over  chan struct{}  // closed when nothing is sent any more
+	done  chan struct{}  // closed when the pipe has ended by itself
+	posts sync.WaitGroup // frames on their way through sender; counted up under mu, before the end
+	gone  chan struct{}  // closed when reader and writer have ended
 
-	flooded bool // an answer was dropped, and that was logged; only read touches it
+	// What was logged once and is not again, since a server can cause it without end; only read touches them.
+	unanswered, outpaced bool
 
 	mu      sync.Mutex // guards the rest
 	nextID  int64
@@ -108,6 +129,7 @@ func New(frames Frames, cfg Config) *Pipe {
 		gone:    make(chan struct{}),
 		pending: make(map[int64]*leg),
 	}
+	p.sender, _ = frames.(Sender)
 	go p.run()
 	return p
 }
@@ -116,6 +138,7 @@ func New(frames Frames, cfg Config) *Pipe {
 // wrote is read.
 func (p *Pipe) run() {
 	defer close(p.gone)
+	defer p.posts.Wait()
 	var both sync.WaitGroup
 	defer both.Wait()
 	both.Go(p.read)
@@ -160,46 +183,58 @@ func (p *Pipe) fail(err error, stdin bool) {
 		return
 	}
 	p.ended, p.end, p.stdin = true, err, stdin
+	close(p.done) // before over, at which run asks for it
 	close(p.over)
-	close(p.done)
 }
 
 // Call sends one request and waits for its reply, which has a result or an error. Its own error is an *upstream.Error. A call
-// that was sent and whose ctx ends is canceled on the wire, except initialize, which may not be. Where the connection is
-// lost, Call returns once all that the server had written is read, which may be only after Close.
-func (p *Pipe) Call(ctx context.Context, method string, params []byte) (*wire.Message, error) {
+// that was sent and whose ctx ends is canceled on the wire, except those that open a connection, which may not be. Where the
+// connection is lost, Call returns once all that the server had written is read, which may be only after Close.
+//
+// With notify, a progressToken in the _meta of params is replaced by the call's own id, and the server's progress under it goes to
+// notify with the caller's token, in order and before Call returns. While notify is slow nobody else waits, and of what
+// comes meanwhile the oldest is dropped. Without notify, the token is taken off.
+func (p *Pipe) Call(ctx context.Context, method string, params []byte, notify func(upstream.Notification)) (*wire.Message, error) {
 	if err := p.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { <-p.slots }()
-	l := p.register(method, params)
+	l := p.register(method, params, notify)
 	defer p.forget(l.id)
-	if err := p.submit(ctx, l); err != nil {
+	send := p.submit
+	if p.sender != nil {
+		send = p.post
+	}
+	if err := send(ctx, l); err != nil {
 		return nil, err
 	}
-	select {
-	case r := <-l.reply:
-		return r.message, r.err
-	case <-ctx.Done():
-		return p.abandon(ctx, l, method)
-	case <-p.over:
-	}
-	if l.withdraw() {
-		return nil, p.unsent()
-	}
-	select {
-	case r := <-l.reply:
-		return r.message, r.err
-	case <-ctx.Done():
-		return p.abandon(ctx, l, method)
-	case <-p.gone:
-		return p.lost(l)
+	defer l.release()
+	over, gone := p.over, (<-chan struct{})(nil)
+	for {
+		select {
+		case n := <-l.reports:
+			l.notify(n)
+		case r := <-l.reply:
+			return l.finish(r)
+		case <-ctx.Done():
+			return p.abandon(ctx, l, method)
+		case <-over:
+			if l.withdraw() {
+				return nil, p.unsent()
+			}
+			over, gone = nil, p.gone
+		case <-gone:
+			return p.lost(l)
+		}
 	}
 }
 
 // Notify sends one notification and waits until it is written.
 func (p *Pipe) Notify(ctx context.Context, method string, params []byte) error {
 	l := &leg{frame: wire.AppendRequest(nil, nil, method, wire.OneLine(params)), written: make(chan error, 1)}
+	if p.sender != nil {
+		return p.notify(ctx, l.frame)
+	}
 	if err := p.submit(ctx, l); err != nil {
 		return err
 	}
@@ -255,16 +290,18 @@ func (p *Pipe) submit(ctx context.Context, l *leg) error {
 	}
 }
 
-func (p *Pipe) register(method string, params []byte) *leg {
+func (p *Pipe) register(method string, params []byte, notify func(upstream.Notification)) *leg {
 	l := &leg{reply: make(chan reply, 1)}
 	p.mu.Lock()
 	p.nextID++
 	l.id = p.nextID
-	p.pending[l.id] = l
 	p.mu.Unlock()
-	params = wire.OneLine(params)
+	params = wire.OneLine(l.listen(params, notify))
 	frame := make([]byte, 0, len(params)+len(method)+64)
 	l.frame = wire.AppendRequest(frame, strconv.AppendInt(nil, l.id, 10), method, params)
+	p.mu.Lock()
+	p.pending[l.id] = l
+	p.mu.Unlock()
 	return l
 }
 
@@ -276,9 +313,10 @@ func (p *Pipe) forget(id int64) {
 
 // abandon ends a call whose ctx has ended.
 func (p *Pipe) abandon(ctx context.Context, l *leg, method string) (*wire.Message, error) {
+	l.settled()
 	select {
 	case r := <-l.reply: // it came at the same moment
-		return r.message, r.err
+		return l.finish(r)
 	default:
 	}
 	if l.withdraw() {
@@ -292,7 +330,9 @@ func (p *Pipe) abandon(ctx context.Context, l *leg, method string) (*wire.Messag
 	if errors.Is(e.Err, context.DeadlineExceeded) {
 		e.Cause, reason = upstream.Deadline, "its deadline passed"
 	}
-	if method != mcp.MethodInitialize {
+	switch method {
+	case mcp.MethodInitialize, mcp.MethodDiscover: // whose end is the connection's
+	default:
 		p.cancel(l.id, reason)
 	}
 	return nil, e
@@ -300,10 +340,7 @@ func (p *Pipe) abandon(ctx context.Context, l *leg, method string) (*wire.Messag
 
 // cancel asks the writer to tell the server, and does not wait for it.
 func (p *Pipe) cancel(id int64, reason string) {
-	params := strconv.AppendInt([]byte(`{"requestId":`), id, 10)
-	params = wire.AppendString(append(params, `,"reason":`...), reason)
-	params = append(params, '}')
-	c := cancel{wire.AppendRequest(nil, nil, mcp.NotificationCancelled, params), time.Now().Add(cancelWait)}
+	c := cancel{mcp.Cancel(id, reason), time.Now().Add(cancelWait)}
 	select {
 	case p.cancels <- c:
 	default:

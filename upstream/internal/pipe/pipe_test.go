@@ -169,15 +169,17 @@ func TestACancelIsSentWithTheServersID(t *testing.T) {
 	})
 }
 
-func TestInitializeIsNotCanceled(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, p *Pipe, s *server) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		c := call(ctx, p, "initialize", "{}")
-		<-s.heard
-		wantError(t, (<-c).err, upstream.NoResponse, upstream.Deadline)
-		s.silent()
-	})
+func TestWhatOpensAConnectionIsNotCanceled(t *testing.T) {
+	for _, method := range []string{"initialize", "server/discover"} {
+		inBubble(t, nil, func(t *testing.T, p *Pipe, s *server) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			c := call(ctx, p, method, "{}")
+			<-s.heard
+			wantError(t, (<-c).err, upstream.NoResponse, upstream.Deadline)
+			s.silent()
+		})
+	}
 }
 
 func TestACallThatHasEndedIsNotSent(t *testing.T) {

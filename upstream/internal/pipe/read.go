@@ -13,14 +13,11 @@ import (
 // maxBatch bounds the messages in one frame, which servers of 2025-03-26 may put into an array.
 const maxBatch = 1000
 
-// maxID bounds the id of a server's request, which its answer repeats.
-const maxID = 1 << 10
-
 // read takes what the server sends until the connection ends.
 func (p *Pipe) read() {
 	for {
 		frame, err := p.frames.Read()
-		if skipped, ok := errors.AsType[*SkippedError](err); ok {
+		if skipped, ok := errors.AsType[skippedFrame](err); ok {
 			p.skipped(skipped)
 			continue
 		}
@@ -55,6 +52,8 @@ func (p *Pipe) dispatch(text []byte, m *wire.Message, err error) {
 		p.unusable(text, err)
 	case m.Kind == wire.Request:
 		p.answer(m)
+	case m.Kind == wire.Notification && m.Method == mcp.NotificationProgress:
+		p.report(m, len(text))
 	case m.Kind == wire.Notification:
 		if p.cfg.OnNotification != nil {
 			p.cfg.OnNotification(m.Method, m.Params)
@@ -100,15 +99,16 @@ func (p *Pipe) unusable(text []byte, err error) {
 
 // skipped judges a frame that was too large. The id at either end of it, or there being but one call in flight, says whose
 // it is; otherwise none is ended on a guess, and the deadline of the one it was ends it.
-func (p *Pipe) skipped(e *SkippedError) {
-	id, known := idOf(e.Head, e.Tail)
-	if !known && !asking.Match(e.Head) {
+func (p *Pipe) skipped(e skippedFrame) {
+	head, tail := e.Ends()
+	id, known := idOf(head, tail)
+	if !known && !asking.Match(head) {
 		id, known = p.only()
 	}
 	if known && p.settle(id, noResponse(upstream.TooLarge, e)) {
 		return
 	}
-	p.cfg.Log.Warn("server sent a message that is too large", "error", e.Err)
+	p.cfg.Log.Warn("server sent a message that is too large", "error", e)
 }
 
 var (
@@ -166,38 +166,28 @@ func (p *Pipe) only() (id int64, ok bool) {
 	return id, n == 1
 }
 
-var emptyResult = []byte(`{}`)
-
-// answer replies to a server's request, which may ask for nothing but a sign of life: the gateway declares no capability.
+// answer replies to a server's request.
 func (p *Pipe) answer(m *wire.Message) {
-	if len(m.ID) > maxID || m.ID[0] != '"' && m.ID[0] != '-' && (m.ID[0] < '0' || m.ID[0] > '9') {
-		p.cfg.Log.Warn("server sent a request with an id that cannot be answered", "method", m.Method)
+	if p.cfg.NoAnswers {
+		p.noAnswer("server sent a request, which its revision does not have: dropped", m.Method)
 		return
 	}
-	var frame []byte
-	if m.Method == mcp.MethodPing {
-		frame = wire.AppendResult(nil, m.ID, emptyResult)
-	} else {
-		frame = wire.AppendError(nil, m.ID, refusal(m.Method))
+	frame, err := mcp.Answer(m)
+	if err != nil {
+		p.noAnswer(err.Error(), m.Method)
+		return
 	}
 	select {
 	case p.answers <- frame:
-		return
 	default:
-	}
-	if !p.flooded {
-		p.flooded = true
-		p.cfg.Log.Warn("server asks faster than it reads answers: some of its requests get none", "method", m.Method)
+		p.noAnswer("server asks faster than it reads answers: some of its requests get none", m.Method)
 	}
 }
 
-// refusal is the error that each revision names for a feature that the client has not declared.
-func refusal(method string) *wire.Error {
-	switch method {
-	case "elicitation/create":
-		return &wire.Error{Code: wire.CodeInvalidParams, Message: "elicitation is not supported by this client"}
-	case "sampling/createMessage":
-		return &wire.Error{Code: -1, Message: "sampling is not supported by this client"}
+// noAnswer tells once that a request of the server's gets no answer.
+func (p *Pipe) noAnswer(text, method string) {
+	if !p.unanswered {
+		p.unanswered = true
+		p.cfg.Log.Warn(text, "method", method[:min(len(method), 100)])
 	}
-	return &wire.Error{Code: wire.CodeMethodNotFound, Message: "the method is not supported by this client"}
 }

@@ -1,0 +1,101 @@
+package modern
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+
+	"mcp-gateway/internal/mcp"
+	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
+	"mcp-gateway/upstream/internal/exchange"
+)
+
+// overHTTP is the transport to a server at a url, and the one connection to it: each request stands alone.
+type overHTTP struct {
+	u      *Upstream
+	client *exchange.Client
+	header http.Header // of every request
+	ids    atomic.Int64
+	ending atomic.Bool
+}
+
+func newHTTP(u *Upstream) *overHTTP {
+	cfg := exchange.Config{URL: u.cfg.URL, Credential: u.cfg.Credential, Transport: u.cfg.Transport, Log: u.cfg.Log}
+	return &overHTTP{u: u, client: exchange.New(cfg), header: fixedHeader(u.cfg)}
+}
+
+func (h *overHTTP) open(context.Context) (conn, error) { return h, nil }
+
+func (h *overHTTP) closing() { h.ending.Store(true) }
+
+func (h *overHTTP) close() { h.client.Close() }
+
+func (h *overHTTP) hint() string {
+	return "a server with an initialize handshake needs `protocol: legacy`, one with an SSE endpoint also `transport: sse`"
+}
+
+func (h *overHTTP) explain(err error) error { return err }
+
+// Done is never closed: nothing on the wire tells that the server has gone but a call that cannot reach it.
+func (h *overHTTP) Done() <-chan struct{} { return nil }
+
+// Err is not asked, since Done is never closed.
+func (h *overHTTP) Err() error { return nil }
+
+// Close ends the calls in flight where the upstream is being closed. A session that was lost leaves them: they run on
+// connections of their own, and one call's dial says nothing about another's reply.
+func (h *overHTTP) Close() error {
+	if h.ending.Load() {
+		h.client.Close()
+	}
+	return nil
+}
+
+// ask sends req once, and once more after a 401 within its budget.
+func (h *overHTTP) ask(ctx context.Context, req *upstream.Request) (exchange.Reply, error) {
+	n := h.ids.Add(1)
+	params, notify := exchange.Progress(req.Params, n, req.Notify)
+	var room [20]byte
+	body, id := h.u.body(strconv.AppendInt(room[:0], n, 10), req, params)
+	return h.client.Do(ctx, &exchange.Request{
+		ID: id, Body: body, Header: h.headerOf(req), Notify: notify, Resend: req.Resend,
+	})
+}
+
+// fixedHeader is what every request's header has in common (2026-07-28, Streamable HTTP).
+func fixedHeader(cfg Config) http.Header {
+	h := exchange.Header(cfg.Header, version(cfg))
+	h.Set(mcp.HeaderVersion, mcp.Modern)
+	return h
+}
+
+// headerOf is the complete header of req but for the credential. The upstream's own members win over req's.
+func (h *overHTTP) headerOf(req *upstream.Request) http.Header {
+	out := make(http.Header, len(h.header)+len(req.Header)+3) // one more for the credential
+	maps.Copy(out, req.Header)
+	maps.Copy(out, h.header)
+	values := []string{req.Method, ""}
+	out[mcp.HeaderMethod] = values[:1:1]
+	delete(out, mcp.HeaderName)
+	switch req.Method {
+	case mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead:
+		values[1] = mcp.EncodeHeader(req.Target)
+		out[mcp.HeaderName] = values[1:]
+	}
+	return out
+}
+
+// body is req with other params as a message with the given id, in one piece, and the id as it stands there.
+func (u *Upstream) body(id []byte, req *upstream.Request, params wire.Object) (body, idInBody []byte) {
+	meta := u.metaOf(params, req.Client)
+	size := len(params.Raw()) + len(meta) + len(req.Method) + len(id) + 64
+	body = wire.AppendRequest(make([]byte, 0, size), id, req.Method, nil)
+	body = append(body[:len(body)-1], `,"params":`...)
+	body = params.AppendEdited(body, wire.Edit{Name: "_meta", Value: meta})
+	body = append(body, '}')
+	start := len(`{"jsonrpc":"2.0","id":`)
+	return body, body[start : start+len(id)]
+}
