@@ -85,7 +85,7 @@ func (g *Gateway) prepare(ctx context.Context, snap *snapshot, route *route, tar
 		upstream.Budget
 	})
 	call := &room.Request
-	*call = upstream.Request{Method: req.Method, Target: target, Client: req.Client, Resend: &room.Budget}
+	*call = upstream.Request{Method: req.Method, Target: target, Client: req.Client, Hold: req.Hold, Resend: &room.Budget}
 	var err error
 	if call.Params, err = outgoing(req.Params, req.Name, target); err != nil {
 		return nil, refuse(wire.CodeInvalidParams, err.Error()), nil

@@ -40,6 +40,7 @@ type Request struct {
 	Client Client             // the zero value is the gateway itself
 	Header http.Header        // Mcp-Param-*; ignored by transports without headers
 	Notify func(Notification) // called in order, never after Call has returned; nil drops them
+	Hold   *Hold              // of the caller, until the reply is written; nil is until Call returns
 	Resend *Budget            // shared by all that may send the call again; nil allows none
 }
 

@@ -3,15 +3,22 @@ package front
 import (
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
 )
 
 const (
 	// maxBatch bounds the messages of one array.
 	maxBatch = 50
 
+	// maxBatchAnswer bounds the responses to one array, in bytes.
+	maxBatchAnswer = 32 << 20
+
+	tooMuchForBatch = "The call was answered, but the answers to this array are too large together. It has probably taken effect: check before " +
+		"asking again, on its own."
 	batchUnsupported = "arrays of messages are served to clients of 2025-03-26 only"
 )
 
@@ -61,13 +68,20 @@ func (f *Front) serveBatch(p *post, body []byte) {
 func (f *Front) answerBatch(p *post, client legacyClient, messages []*wire.Message, responses [][]byte) {
 	var running sync.WaitGroup
 	defer running.Wait()
+	var total atomic.Int64
 	for i, m := range messages {
 		switch {
 		case m == nil:
 		case m.Kind != wire.Request:
 			f.notice(client, m)
 		default:
-			running.Go(func() { responses[i] = f.answerInBatch(p, client, m) })
+			running.Go(func() {
+				responses[i] = f.answerInBatch(p, client, m)
+				// One array is one answer, and no larger than any other may be.
+				if total.Add(int64(len(responses[i]))) > maxBatchAnswer {
+					responses[i] = wire.AppendError(nil, m.ID, fault(wire.CodeInternal, tooMuchForBatch))
+				}
+			})
 		}
 	}
 }
@@ -83,7 +97,10 @@ func (f *Front) answerInBatch(p *post, client legacyClient, m *wire.Message) (re
 	if meta, _ := m.Params.Object("_meta"); meta.Has(mcp.MetaVersion) {
 		return wire.AppendError(nil, m.ID, fault(wire.CodeInvalidRequest, "a request of a revision without arrays stands in an array"))
 	}
-	return f.answerLegacy(p, client, m)
+	// What it holds cannot wait for its neighbours, which may wait for the same.
+	var hold upstream.Hold
+	defer hold.Release()
+	return f.answerLegacy(p, client, m, &hold)
 }
 
 // joinBatch is the array of the responses that there are; nil where there is none.

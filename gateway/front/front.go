@@ -53,6 +53,7 @@ type Request struct {
 	Client   upstream.Client // what a server may rely on; zero while the gateway carries no rounds to clients
 	Header   http.Header     // Mcp-Param-*, canonical; nil where the client's revision knows none, so that nothing is checked
 	Received time.Time       // when the body had been read
+	Hold     *upstream.Hold  // released once the reply is written
 }
 
 // A Reply is the answer to a Request: a result or an error.

@@ -267,3 +267,42 @@ type sink struct {
 func (s *sink) Header() http.Header         { return s.header }
 func (s *sink) WriteHeader(status int)      { s.status = status }
 func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
+
+// What a reply holds is given back when it has been written, and also when nobody comes to write it.
+func TestHoldsAreReleased(t *testing.T) {
+	kept := make(chan *bool, 1)
+	back := make(chan struct{}, 1)
+	_, server := start(t, Config{Dispatch: func(_ context.Context, req *Request) *Reply {
+		written := new(bool)
+		kept <- written
+		req.Hold.Keep(func() { *written = true; back <- struct{}{} })
+		if req.Name == "panic" {
+			panic("in dispatch")
+		}
+		if *written {
+			t.Error("given back before the reply was written")
+		}
+		return &Reply{Revision: mcp.Modern, Result: object(`{"content":[]}`)}
+	}})
+	url := server.URL + "/mcp"
+	for _, name := range []string{"x", "panic"} {
+		send(t, http.MethodPost, url, modernHeader(mcp.MethodToolsCall, name), callBody("1", name))
+		<-kept
+		<-back
+		send(t, http.MethodPost, url, header(), legacyCall("1", name))
+		<-kept
+		<-back
+		send(t, http.MethodPost, url, header(), "["+legacyCall("1", name)+"]")
+		<-kept
+		<-back
+	}
+}
+
+func TestBatchIsNoLargerThanOneAnswer(t *testing.T) {
+	large := object(`{"content":[],"x":"` + strings.Repeat("x", maxBatchAnswer*2/3) + `"}`)
+	_, server := start(t, Config{Dispatch: func(context.Context, *Request) *Reply { return &Reply{Revision: mcp.LegacyLatest, Result: large} }})
+	got := send(t, http.MethodPost, server.URL+"/mcp", header(), "["+legacyCall("1", "x")+","+legacyCall("2", "x")+"]")
+	if got.status != http.StatusOK || len(got.body) > maxBatchAnswer || strings.Count(got.body, tooMuchForBatch) != 1 {
+		t.Errorf("status %d, %d bytes", got.status, len(got.body))
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
 )
 
 // initializeMembers are the members of an initialize result after protocolVersion. Capabilities are fixed for a session,
@@ -43,7 +44,7 @@ func (f *Front) serveLegacy(p *post, m *wire.Message) {
 		p.in.rpc = m.Method
 	}
 	p.wait()
-	body := f.answerLegacy(p, client, m)
+	body := f.answerLegacy(p, client, m, &p.hold)
 	if body == nil {
 		p.nothing()
 		return
@@ -130,7 +131,7 @@ func plainID(raw []byte) string {
 }
 
 // answerLegacy is the response to a request other than initialize; nil once the client has cancelled it.
-func (f *Front) answerLegacy(p *post, client legacyClient, m *wire.Message) []byte {
+func (f *Front) answerLegacy(p *post, client legacyClient, m *wire.Message, hold *upstream.Hold) []byte {
 	switch m.Method {
 	case mcp.MethodPing:
 		return wire.AppendResult(nil, m.ID, []byte("{}"))
@@ -138,15 +139,15 @@ func (f *Front) answerLegacy(p *post, client legacyClient, m *wire.Message) []by
 		if e := checkNames(m.Method, m.Params); e != nil {
 			return wire.AppendError(nil, m.ID, e)
 		}
-		return f.callLegacy(p, client, m)
+		return f.callLegacy(p, client, m, hold)
 	}
 	// Not 404, which means that the session is gone.
 	return wire.AppendError(nil, m.ID, unknownMethod())
 }
 
 // callLegacy asks the gateway. A disconnect is no cancel: the call runs to its end all the same.
-func (f *Front) callLegacy(p *post, client legacyClient, m *wire.Message) []byte {
-	req := &Request{Caller: p.in.caller, ID: p.in.id, Method: m.Method, Params: m.Params, Received: p.received}
+func (f *Front) callLegacy(p *post, client legacyClient, m *wire.Message, hold *upstream.Hold) []byte {
+	req := &Request{Caller: p.in.caller, ID: p.in.id, Method: m.Method, Params: m.Params, Received: p.received, Hold: hold}
 	if m.Method == mcp.MethodToolsCall {
 		req.Name, _ = m.Params.String("name")
 	}

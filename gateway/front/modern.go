@@ -166,7 +166,7 @@ func unknownMethod() *wire.Error {
 func (f *Front) callModern(p *post, m *wire.Message, meta wire.Object) {
 	req := &Request{
 		Caller: p.in.caller, ID: p.in.id, Method: m.Method, Params: m.Params,
-		Header: paramHeaders(p.r.Header), Received: p.received,
+		Header: paramHeaders(p.r.Header), Received: p.received, Hold: &p.hold,
 	}
 	if m.Method == mcp.MethodToolsCall {
 		req.Name, _ = m.Params.String("name")

@@ -30,6 +30,7 @@ func (f *Front) servePost(w http.ResponseWriter, r *http.Request) {
 	p := &post{f: f, in: in, r: r, accepts: accepted, received: time.Now()}
 	// Whatever happens, the timer must not write to an answer that has ended.
 	defer p.settle()
+	defer p.hold.Release()
 	m, err := wire.ParseRequest(body)
 	if err != nil {
 		f.serveUnread(p, body, err)

@@ -9,6 +9,7 @@ import (
 
 	"mcp-gateway/internal/sse"
 	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
 )
 
 // keepaliveComment is an event stream's way to say nothing.
@@ -26,6 +27,7 @@ type post struct {
 	r        *http.Request
 	accepts  accepts
 	received time.Time
+	hold     upstream.Hold
 
 	mu        sync.Mutex // guards all below and every write
 	timer     *time.Timer

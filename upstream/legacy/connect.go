@@ -64,7 +64,7 @@ var errSessionEnded = errors.New("the server has ended the session")
 type piped struct{ *pipe.Pipe }
 
 func (p piped) Call(ctx context.Context, req *upstream.Request) (*wire.Message, error) {
-	return p.Pipe.Call(ctx, req.Method, req.Params.Raw(), req.Notify)
+	return p.Pipe.Call(ctx, req.Method, req.Params.Raw(), req.Notify, req.Hold)
 }
 
 func (p piped) agreed(string) {}

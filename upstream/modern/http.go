@@ -61,7 +61,7 @@ func (h *overHTTP) ask(ctx context.Context, req *upstream.Request) (exchange.Rep
 	var room [20]byte
 	body, id := h.u.body(strconv.AppendInt(room[:0], n, 10), req, params)
 	return h.client.Do(ctx, &exchange.Request{
-		ID: id, Body: body, Header: h.headerOf(req), Notify: notify, Resend: req.Resend,
+		ID: id, Body: body, Header: h.headerOf(req), Notify: notify, Hold: req.Hold, Resend: req.Resend,
 	})
 }
 

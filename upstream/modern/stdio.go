@@ -53,7 +53,7 @@ func (o *overStdio) hint() string { return stdioHint }
 // ask sends req, which is canceled on the wire when ctx ends, except server/discover.
 func (c *childConn) ask(ctx context.Context, req *upstream.Request) (exchange.Reply, error) {
 	params := req.Params.Edited(wire.Edit{Name: "_meta", Value: c.u.metaOf(req.Params, req.Client)})
-	m, err := c.Call(ctx, req.Method, params, req.Notify)
+	m, err := c.Call(ctx, req.Method, params, req.Notify, req.Hold)
 	return exchange.Reply{Message: m}, err
 }
 

@@ -88,9 +88,12 @@ func TestLargeReplyWaitsForASlot(t *testing.T) {
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
+					var hold upstream.Hold
+					req := request()
+					req.Hold = &hold
 					done := make(chan error, 1)
 					go func() {
-						_, err := c.Do(ctx, request())
+						_, err := c.Do(ctx, req)
 						done <- err
 					}()
 					synctest.Wait()
@@ -106,6 +109,10 @@ func TestLargeReplyWaitsForASlot(t *testing.T) {
 					} else if err != nil {
 						t.Fatal(err)
 					}
+					if freed && test.waits && len(c.large) != largeSlots {
+						t.Errorf("%d slots are taken while the reply is held, want %d", len(c.large), largeSlots)
+					}
+					hold.Release()
 					taken := largeSlots
 					if freed {
 						taken--

@@ -105,6 +105,7 @@ type Request struct {
 	Body   []byte      // the message; never changed
 	Header http.Header // complete but for the credential; the exchange's own from then on
 	Notify func(upstream.Notification)
+	Hold   *upstream.Hold   // keeps the slot of a large reply; nil is until Do returns
 	Resend *upstream.Budget // lets a request that was refused with 401 go out once more with another token
 	Legacy *Legacy          // nil for a server of 2026-07-28
 

@@ -50,7 +50,7 @@ func (c *Client) readReply(ctx context.Context, req *Request, resp *http.Respons
 		}
 	}
 	b := &body{ctx: ctx, client: c, src: resp.Body}
-	defer b.release()
+	defer b.handOver(req.Hold)
 	media := mediaType(resp.Header.Get("Content-Type"))
 	encoding := resp.Header.Get("Content-Encoding")
 	switch {
@@ -291,10 +291,13 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *body) release() {
+func (b *body) release() { b.handOver(nil) }
+
+// handOver leaves the slot to who holds the reply.
+func (b *body) handOver(hold *upstream.Hold) {
 	if b.slot {
-		<-b.client.large
 		b.slot = false
+		hold.Keep(func() { <-b.client.large })
 	}
 }
 

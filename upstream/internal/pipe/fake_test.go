@@ -142,7 +142,7 @@ type result struct {
 func call(ctx context.Context, p *Pipe, method, params string) <-chan result {
 	done := make(chan result, 1)
 	go func() {
-		m, err := p.Call(ctx, method, []byte(params), nil)
+		m, err := p.Call(ctx, method, []byte(params), nil, nil)
 		done <- result{m, err}
 	}()
 	synctest.Wait()

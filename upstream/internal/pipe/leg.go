@@ -17,6 +17,7 @@ type leg struct {
 	state atomic.Uint32
 
 	reply   chan reply // capacity 1; of a call
+	size    int64      // of the reply, where it counts; the pipe's mu guards it
 	written chan error // capacity 1; of a notification
 	posting *posting   // of a call through a Sender
 

@@ -29,6 +29,9 @@ const (
 	// it would not read in time.
 	answerRoom = 64
 	cancelRoom = 256
+	// A pipe is read whatever its callers do, so that large replies beyond the budget are dropped.
+	largeReply  = 1 << 20
+	replyBudget = 128 << 20
 	// reportRoom and maxReport bound the progress that waits for one call's Notify, in number and each in bytes. Where it does not keep
 	// up the oldest is dropped, since the newest says more; one that is larger is dropped as well.
 	reportRoom = 32
@@ -89,6 +92,8 @@ type Pipe struct {
 	cancels chan cancel
 	slots   chan struct{} // one for each call in flight
 	waiting atomic.Int64  // calls without a slot
+	held    atomic.Int64  // bytes of large replies that are on their way
+	room    int64         // the most that held may be
 
 	over  chan struct{}  // closed when nothing is sent any more
 	done  chan struct{}  // closed when the pipe has ended by itself
@@ -124,6 +129,7 @@ func New(frames Frames, cfg Config) *Pipe {
 		answers: make(chan []byte, answerRoom),
 		cancels: make(chan cancel, cancelRoom),
 		slots:   make(chan struct{}, cfg.Concurrency),
+		room:    replyBudget,
 		over:    make(chan struct{}),
 		done:    make(chan struct{}),
 		gone:    make(chan struct{}),
@@ -194,13 +200,13 @@ func (p *Pipe) fail(err error, stdin bool) {
 // With notify, a progressToken in the _meta of params is replaced by the call's own id, and the server's progress under it goes to
 // notify with the caller's token, in order and before Call returns. While notify is slow nobody else waits, and of what
 // comes meanwhile the oldest is dropped. Without notify, the token is taken off.
-func (p *Pipe) Call(ctx context.Context, method string, params []byte, notify func(upstream.Notification)) (*wire.Message, error) {
+func (p *Pipe) Call(ctx context.Context, method string, params []byte, notify func(upstream.Notification), hold *upstream.Hold) (*wire.Message, error) {
 	if err := p.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { <-p.slots }()
 	l := p.register(method, params, notify)
-	defer p.forget(l.id)
+	defer p.forget(l, hold)
 	send := p.submit
 	if p.sender != nil {
 		send = p.post
@@ -305,10 +311,15 @@ func (p *Pipe) register(method string, params []byte, notify func(upstream.Notif
 	return l
 }
 
-func (p *Pipe) forget(id int64) {
+// forget ends the record of a call. What its reply takes of the budget goes on to hold, taken or not.
+func (p *Pipe) forget(l *leg, hold *upstream.Hold) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.pending, id)
+	delete(p.pending, l.id)
+	size := l.size
+	p.mu.Unlock()
+	if size > 0 {
+		hold.Keep(func() { p.held.Add(-size) })
+	}
 }
 
 // abandon ends a call whose ctx has ended.

@@ -59,19 +59,41 @@ func (p *Pipe) dispatch(text []byte, m *wire.Message, err error) {
 			p.cfg.OnNotification(m.Method, m.Params)
 		}
 	default:
-		p.deliver(m)
+		p.deliver(m, len(text))
 	}
 }
 
 // deliver gives a response to its call. One that no call waits for is late, repeated or foreign, and harms none.
-func (p *Pipe) deliver(m *wire.Message) {
+func (p *Pipe) deliver(m *wire.Message, size int) {
 	if id, ok := wire.Int(m.ID); ok {
-		if !p.settle(id, reply{message: m}) {
+		r := reply{message: m}
+		if size > largeReply && !p.budget(id, int64(size)) {
+			r = noResponse(upstream.TooLarge, fmt.Errorf("large replies of %d bytes in all are on their way to their callers", p.held.Load()))
+		}
+		if !p.settle(id, r) {
 			p.cfg.Log.Debug("server answered a call that does not wait", "id", id)
 		}
 		return
 	}
 	p.anonymous(m)
+}
+
+// budget counts a large reply for its call, and reports whether there was room.
+func (p *Pipe) budget(id, size int64) bool {
+	if p.held.Add(size) > p.room {
+		p.held.Add(-size)
+		return false
+	}
+	p.mu.Lock()
+	l := p.pending[id]
+	if l != nil {
+		l.size += size
+	}
+	p.mu.Unlock()
+	if l == nil { // the reply is dropped next
+		p.held.Add(-size)
+	}
+	return true
 }
 
 // anonymous judges a response without a usable id. Servers send such an error for a request whose id they could not read,

@@ -16,7 +16,7 @@ func listening(t *testing.T, p *Pipe, token string, notify func(upstream.Notific
 	t.Helper()
 	done := make(chan result, 1)
 	go func() {
-		m, err := p.Call(t.Context(), "a", []byte(`{"_meta":{"progressToken":`+token+`},"x":1}`), notify)
+		m, err := p.Call(t.Context(), "a", []byte(`{"_meta":{"progressToken":`+token+`},"x":1}`), notify, nil)
 		done <- result{m, err}
 	}()
 	synctest.Wait()
