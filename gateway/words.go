@@ -51,7 +51,7 @@ var wordsOf = map[upstream.Cause]words{
 	upstream.ConnectionLost:       {retryCheck, "lost its connection during the call, so its answer is lost." + mayHaveRun},
 	upstream.HTTPError:            {retryCheck, "failed to answer properly." + mayHaveRun},
 	upstream.TooLarge:             {retryCheck, "gave an answer that is too large to pass on. The call has probably taken effect: check before repeating it."},
-	upstream.Unusable:             {retryCheck, "answered in a form that cannot be used, so whether the call took effect is unknown." + mayHaveRun},
+	upstream.Unusable:             {retryCheck, "answered in a form that cannot be used, so that nobody can tell whether the call took effect: check before repeating it."},
 	upstream.Shutdown:             {retryCheck, "was still working on the call when the gateway closed the connection to it, so its answer is lost." + mayHaveRun},
 }
 

@@ -288,6 +288,27 @@ func TestInvalidToolsAreLeftOut(t *testing.T) {
 	})
 }
 
+func TestAToolThatIsLeftOutIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(map[string]string{"": `{"tools":[{"name":"bad","execution":{"taskSupport":"required"}},{"name":"good"}]}`})
+		var out strings.Builder
+		c := New(Config{
+			Sources: []Source{{ID: "s", Prefix: "s__", Upstream: s, Timeout: time.Minute}}, Policy: policy.New(map[string]policy.Tools{"s": {}}),
+			ServerInfo: []byte(`{}`), Log: slog.New(slog.NewTextHandler(&out, nil)),
+		})
+		c.Start()
+		for range 3 {
+			synctest.Wait()
+			s.set(func(st *upstream.Status) { st.ListChanged++ })
+		}
+		synctest.Wait()
+		c.Close()
+		if got := strings.Count(out.String(), "tool=bad"); got != 1 {
+			t.Errorf("logged %d times in four listings, want once:\n%s", got, out.String())
+		}
+	})
+}
+
 func TestRelistAtMostEveryFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(map[string]string{"": page("a")})

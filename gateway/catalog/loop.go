@@ -163,6 +163,9 @@ func (c *Catalog) list(ctx context.Context, s *source, asked upstream.Status) bo
 	if ctx.Err() != nil {
 		return false
 	}
+	if err == nil {
+		c.logLeftOut(s, listing)
+	}
 	c.take(s, func() {
 		s.failed, s.err = err != nil, err
 		if err == nil {
@@ -175,6 +178,18 @@ func (c *Catalog) list(ctx context.Context, s *source, asked upstream.Status) bo
 	}
 	s.settle()
 	return err == nil
+}
+
+// logLeftOut names the tools that cannot be offered, each once for as long as it stays so.
+func (c *Catalog) logLeftOut(s *source, now *listing) {
+	s.mu.Lock()
+	before := s.listing
+	s.mu.Unlock()
+	for name, err := range now.leftOut {
+		if before == nil || before.leftOut[name] == nil {
+			c.cfg.Log.Warn("left out a tool that cannot be offered", "upstream", s.ID, "tool", name, "error", err)
+		}
+	}
 }
 
 // drain reads all pages, or none.
@@ -233,8 +248,7 @@ func (c *Catalog) addPage(s *source, out *listing, resp *upstream.Response) erro
 			err = errors.New("the name is taken by another of its tools")
 		}
 		if err != nil {
-			out.invalid++
-			c.cfg.Log.Warn("left out a tool that cannot be offered", "upstream", s.ID, "tool", tool.Name, "error", err)
+			out.leaveOut(tool.Name, err)
 			continue
 		}
 		if out.size += len(tool.JSON); out.size > maxListing {

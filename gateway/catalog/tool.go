@@ -26,11 +26,22 @@ type listing struct {
 	tools    []*Tool // in the server's order
 	byName   map[string]*Tool
 	invalid  int
-	size     int  // bytes of all definitions
-	app      bool // a tool of it has a user interface, whose calls use the tools' own names
+	leftOut  map[string]error // some of the invalid ones, by name
+	size     int              // bytes of all definitions
+	app      bool             // a tool of it has a user interface, whose calls use the tools' own names
 }
 
-func newListing() *listing { return &listing{byName: map[string]*Tool{}} }
+func newListing() *listing { return &listing{byName: map[string]*Tool{}, leftOut: map[string]error{}} }
+
+// maxLeftOut bounds how many of the tools that cannot be offered are named in the log.
+const maxLeftOut = 100
+
+func (l *listing) leaveOut(name string, err error) {
+	l.invalid++
+	if len(l.leftOut) < maxLeftOut {
+		l.leftOut[name] = err
+	}
+}
 
 // readTool reads a definition. The tool is never nil, so that an error can name it.
 func readTool(raw []byte, s *source) (*Tool, error) {

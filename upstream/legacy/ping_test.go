@@ -111,16 +111,16 @@ func TestASilentSocketIsPinged(t *testing.T) {
 		return true
 	}}
 	inBubble(t, options, func(ws *websocket.Conn) { answers(t, ws, func(r *upstreamtest.Request) { r.Result("") }) }, func(t *testing.T, u *Upstream) {
-		time.Sleep(pingInterval - time.Second)
+		<-time.After(pingInterval - time.Second)
 		if err := <-call(t.Context(), u, "any"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(pingInterval - time.Second) // it is not silent before that
+		<-time.After(pingInterval - time.Second) // it is not silent before that
 		synctest.Wait()
 		if got := pings.Load(); got != 0 {
 			t.Errorf("%d pings of a connection that is used", got)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		if got := pings.Load(); got < 119 || got > 121 {
 			t.Errorf("%d pings in an hour", got)
@@ -136,7 +136,7 @@ func TestAServerThatAnswersNoPing(t *testing.T) {
 	options := websocket.AcceptOptions{OnPingReceived: func(context.Context, []byte) bool { return false }}
 	serve := func(ws *websocket.Conn) {
 		answers(t, ws, func(r *upstreamtest.Request) {
-			time.Sleep(10 * time.Minute)
+			<-time.After(10 * time.Minute)
 			r.Result("")
 		})
 	}
@@ -162,7 +162,7 @@ func TestCloseOfAServerThatDoesNotListen(t *testing.T) {
 		_, _, _ = ws.Read(context.Background())
 		_ = ws.Write(context.Background(), websocket.MessageText, []byte(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`))
 		_, _, _ = ws.Read(context.Background())
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 	}
 	inBubble(t, websocket.AcceptOptions{}, serve, func(t *testing.T, u *Upstream) {
 		stuck := call(t.Context(), u, "stuck")
@@ -186,7 +186,7 @@ func TestAServerThatDoesNotRead(t *testing.T) {
 		_, _, _ = ws.Read(context.Background())
 		_ = ws.Write(context.Background(), websocket.MessageText, []byte(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`))
 		_, _, _ = ws.Read(context.Background())
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 	}
 	inBubble(t, websocket.AcceptOptions{}, serve, func(t *testing.T, u *Upstream) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -43,7 +43,7 @@ func TestConnectionIsKept(t *testing.T) {
 					connections = n
 					for readRequest(t, r) {
 						_, _ = io.WriteString(far, test.reply)
-						time.Sleep(test.pause) // of the bubble's clock
+						<-time.After(test.pause) // of the bubble's clock
 						_, _ = io.WriteString(far, test.end)
 					}
 				})

@@ -65,7 +65,7 @@ func TestSlowDripEndsAtTheDeadline(t *testing.T) {
 					readRequest(t, bufio.NewReader(far))
 					_, err := io.WriteString(far, head)
 					for err == nil {
-						time.Sleep(time.Second) // of the bubble's clock
+						<-time.After(time.Second) // of the bubble's clock
 						_, err = io.WriteString(far, " ")
 					}
 				}()

@@ -107,7 +107,7 @@ func TestFollowEndsWithItsContextAndItsClient(t *testing.T) {
 				_, err := c.Follow(ctx, func() http.Header { return http.Header{} }, nil)
 				done <- err
 			}()
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 			if byContext {
 				cancel()
 			} else {

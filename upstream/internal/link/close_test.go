@@ -28,7 +28,7 @@ func TestLostReachesOnlyTheLiveSession(t *testing.T) {
 			t.Errorf("status %+v", status)
 		}
 		l.Lost(first, errors.New("another too"))
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		wantState(t, l, upstream.Live)
 		l.Lost(first, errors.New("and one that came late"))
@@ -45,7 +45,7 @@ func TestCloseEndsARunningAttemptAndWaitsForIt(t *testing.T) {
 		ended := false
 		d := &dialer{script: []func(context.Context) (*session, error){func(ctx context.Context) (*session, error) {
 			<-ctx.Done()
-			time.Sleep(4 * time.Second) // it cleans up
+			<-time.After(4 * time.Second) // it cleans up
 			ended = true
 			return nil, ctx.Err()
 		}}}
@@ -71,7 +71,7 @@ func TestCloseEndsASessionThatCameTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession()
 		d := &dialer{script: []func(context.Context) (*session, error){func(context.Context) (*session, error) {
-			time.Sleep(time.Second) // deaf to ctx
+			<-time.After(time.Second) // deaf to ctx
 			return s, nil
 		}}}
 		l, out := start(t, d, nil)
@@ -156,7 +156,7 @@ func TestCloseInBackoff(t *testing.T) {
 		l.Start() // a second time
 		synctest.Wait()
 		closeLink(t, l)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if d.attempts() != 1 {
 			t.Errorf("%d attempts", d.attempts())
 		}
@@ -167,10 +167,10 @@ func TestEveryChangeOfStatusIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession()
 		d := &dialer{script: []func(context.Context) (*session, error){func(context.Context) (*session, error) {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			return nil, errors.New("down")
 		}, func(context.Context) (*session, error) {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			return s, nil
 		}}}
 		l, _ := start(t, d, nil)
@@ -190,7 +190,7 @@ func TestEveryChangeOfStatusIsTold(t *testing.T) {
 			}
 		}()
 		s.slow = time.Second
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		closeLink(t, l)
 		<-done
 		want := []upstream.State{upstream.Connecting, upstream.Backoff, upstream.Connecting, upstream.Live, upstream.Closing, upstream.Closed}
@@ -214,17 +214,17 @@ func TestChangedListsAreToldAtMostOnceASecond(t *testing.T) {
 		}
 		for range 50 {
 			l.ListChanged()
-			time.Sleep(10 * time.Millisecond)
+			<-time.After(10 * time.Millisecond)
 		}
 		if count() != 1 {
 			t.Errorf("counted %d within a second", count())
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if count() != 2 {
 			t.Errorf("counted %d, want the last not lost", count())
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		l.ListChanged()
 		synctest.Wait()
 		if count() != 3 {

@@ -15,7 +15,7 @@ func TestAnEndedSessionIsReplacedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := newSession(), newSession()
 		d := &dialer{script: []func(context.Context) (*session, error){works(first), func(context.Context) (*session, error) {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			return second, nil
 		}}}
 		l, _ := start(t, d, func(c *Config[*session]) { c.Min, c.Max = time.Hour, time.Hour })
@@ -49,7 +49,7 @@ func TestARenewalThatFails(t *testing.T) {
 		l.Lost(first, &EndedError{errors.New("gone")})
 		_, err := l.Session(t.Context())
 		wantCause(t, err, upstream.Reconnecting)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if wantState(t, l, upstream.Backoff); d.attempts() != 2 {
 			t.Errorf("%d attempts", d.attempts())
 		}
@@ -68,7 +68,7 @@ func TestSessionsThatKeepEnding(t *testing.T) {
 		d := &dialer{script: []func(context.Context) (*session, error){ends}}
 		l, out := start(t, d, func(c *Config[*session]) { c.Min, c.Max = time.Hour, time.Hour })
 		defer closeLink(t, l)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if wantState(t, l, upstream.Backoff); d.attempts() != crashes || out.count("level=ERROR") != 1 {
 			t.Errorf("%d attempts and %d lines at ERROR, want %d and one", d.attempts(), out.count("level=ERROR"), crashes)
 		}

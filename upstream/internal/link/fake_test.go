@@ -35,7 +35,7 @@ func (s *session) Done() <-chan struct{} { return s.done }
 func (s *session) Err() error            { return s.err }
 
 func (s *session) Close() error {
-	time.Sleep(s.slow) // in a synctest bubble
+	<-time.After(s.slow) // in a synctest bubble
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closes++

@@ -32,7 +32,7 @@ func TestASessionIsGivenWhileItLives(t *testing.T) {
 		if status = wantState(t, l, upstream.Backoff); status.Err == nil || status.Err.Error() != "it fell over" || status.Revision != "" || !status.Discover.IsZero() {
 			t.Errorf("status %+v", status)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if s, err = l.Session(t.Context()); s != second || err != nil {
 			t.Fatalf("session %v, %v", s, err)
 		}
@@ -83,7 +83,7 @@ func TestACallGetsTheSessionItWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := newSession()
 		d := &dialer{script: []func(context.Context) (*session, error){func(context.Context) (*session, error) {
-			time.Sleep(4 * time.Second)
+			<-time.After(4 * time.Second)
 			return want, nil
 		}}}
 		l, _ := start(t, d, nil)
@@ -98,7 +98,7 @@ func TestACallIsToldWhenTheAttemptItWaitsForFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("no such file")
 		d := &dialer{script: []func(context.Context) (*session, error){func(context.Context) (*session, error) {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			return nil, why
 		}}}
 		l, _ := start(t, d, nil)
@@ -124,7 +124,7 @@ func TestPausesGrowAndBeginAnewAfterASessionThatSettled(t *testing.T) {
 		if got := time.Until(status().Until); got != time.Second {
 			t.Errorf("the next attempt is said to be in %v", got)
 		}
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		synctest.Wait()
 		var pauses []time.Duration
 		for i, at := range d.at[1:] {
@@ -146,13 +146,13 @@ func TestACallInBackoffHurriesTheNextAttempt(t *testing.T) {
 		d := &dialer{script: []func(context.Context) (*session, error){fails(errors.New("down"))}}
 		l, _ := start(t, d, func(c *Config[*session]) { c.Min, c.Max = time.Second, time.Hour })
 		defer closeLink(t, l)
-		time.Sleep(10 * time.Minute) // the pauses are long by now
+		<-time.After(10 * time.Minute) // the pauses are long by now
 		synctest.Wait()
 		before := d.attempts()
 		for range 95 { // nine seconds and a half of calls
 			_, err := l.Session(t.Context())
 			wantCause(t, err, upstream.Reconnecting)
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 		}
 		if got := d.attempts() - before; got != 10 {
 			t.Errorf("%d attempts, want one at once and one a second", got)
@@ -186,7 +186,7 @@ func TestACrashLoopIsToldOnceAndTriedRarely(t *testing.T) {
 		d := &dialer{script: []func(context.Context) (*session, error){dies(time.Millisecond)}}
 		l, out := start(t, d, nil)
 		defer closeLink(t, l)
-		time.Sleep(16 * time.Second) // 1+2+4+8 s, then the cap
+		<-time.After(16 * time.Second) // 1+2+4+8 s, then the cap
 		synctest.Wait()
 		if got := d.attempts(); got != 5 {
 			t.Fatalf("%d attempts", got)
@@ -194,12 +194,12 @@ func TestACrashLoopIsToldOnceAndTriedRarely(t *testing.T) {
 		for range 100 { // calls do not bring the next one forward
 			_, err := l.Session(t.Context())
 			wantCause(t, err, upstream.Reconnecting)
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 		}
 		if got := d.attempts(); got != 5 {
 			t.Errorf("%d attempts", got)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if got := d.attempts(); got != 7 {
 			t.Errorf("%d attempts, want one each 30 s", got)
 		}
@@ -215,7 +215,7 @@ func TestASessionThatSettledEndsTheCountOfCrashes(t *testing.T) {
 		d := &dialer{script: []func(context.Context) (*session, error){short, short, short, short, dies(settled), short, short, short, short, hangs}}
 		l, out := start(t, d, nil)
 		defer closeLink(t, l)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if d.attempts() < 10 || out.count("level=ERROR") != 0 {
 			t.Errorf("%d attempts, %d lines at ERROR", d.attempts(), out.count("level=ERROR"))
 		}
@@ -227,13 +227,13 @@ func TestAVerdictEndsTheTries(t *testing.T) {
 		verdict := &VerdictError{Text: "it speaks 2026-07-28 only"}
 		d := &dialer{script: []func(context.Context) (*session, error){fails(verdict)}}
 		l, out := start(t, d, nil)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if status := wantState(t, l, upstream.Verdict); !errors.Is(status.Err, verdict) {
 			t.Errorf("status %+v", status)
 		}
 		_, err := l.Session(t.Context())
 		wantCause(t, err, upstream.GivenUp)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if d.attempts() != 1 || out.count("level=ERROR") != 1 {
 			t.Errorf("%d attempts, %d lines at ERROR", d.attempts(), out.count("level=ERROR"))
 		}
@@ -246,7 +246,7 @@ func TestARefusedCredentialIsTriedRarely(t *testing.T) {
 		d := &dialer{script: []func(context.Context) (*session, error){fails(&RefusedError{errors.New("401")})}}
 		l, _ := start(t, d, nil)
 		defer closeLink(t, l)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		status := wantState(t, l, upstream.Backoff)
 		if got := status.Until.Sub(status.Since); got != 5*time.Minute {
@@ -260,7 +260,7 @@ func TestAnAttemptEndsAtStartTimeout(t *testing.T) {
 		d := &dialer{script: []func(context.Context) (*session, error){hangs}}
 		l, _ := start(t, d, func(c *Config[*session]) { c.StartTimeout = time.Minute })
 		defer closeLink(t, l)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		status := wantState(t, l, upstream.Backoff)
 		if want := "not connected within start_timeout (1m0s): context deadline exceeded"; status.Err.Error() != want {
@@ -304,7 +304,7 @@ func heldFirst(t *testing.T, s *session, dial func(context.Context) (*session, e
 	wantState(t, l, upstream.Held)
 	_, err := l.Session(t.Context())
 	wantCause(t, err, upstream.HeldProcess)
-	time.Sleep(time.Hour)
+	<-time.After(time.Hour)
 	if d.attempts() != 1 {
 		t.Errorf("%d attempts beside what may still run", d.attempts())
 	}

@@ -206,7 +206,7 @@ func TestWhatWaitsBehindAStuckServerIsWithdrawn(t *testing.T) {
 		s.says <- `{"jsonrpc":"2.0","id":2,"result":{"guessed":"its id"}}`
 		wantError(t, (<-begun).err, upstream.NoResponse, upstream.Deadline)
 		wantError(t, (<-waits).err, upstream.NotSent, upstream.DeadlineUnsent)
-		time.Sleep(3 * time.Second) // nobody cares for the cancel any more
+		<-time.After(3 * time.Second) // nobody cares for the cancel any more
 		close(release)
 		s.hear(`{"jsonrpc":"2.0","id":1,"method":"a","params":{}}`)
 		s.silent() // neither the withdrawn call nor the cancel

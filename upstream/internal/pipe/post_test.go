@@ -108,7 +108,7 @@ func TestADeadlineBeforeThePostIsSentIsNotSent(t *testing.T) {
 func TestACancelFollowsItsPost(t *testing.T) {
 	overPosts(t, func(s *poster, ctx context.Context, _ string) error {
 		<-ctx.Done()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		s.frames <- "the post has ended"
 		return failure(upstream.NoResponse, upstream.Deadline)
 	}, func(t *testing.T, p *Pipe, s *poster) {
@@ -138,7 +138,7 @@ func TestAReplyBeforeThePostIsTaken(t *testing.T) {
 		wantResult(t, <-c, `{}`)
 		began := time.Now()
 		cancel()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		if got := ended.Sub(began); got != postWait {
 			t.Errorf("the post was left for %v, want %v", got, postWait)
