@@ -39,12 +39,15 @@ func (f *fake) Status() (upstream.Status, <-chan struct{}) {
 }
 
 func (f *fake) Call(ctx context.Context, req *upstream.Request) (*upstream.Response, error) {
+	f.mu.Lock()
+	tools := f.tools
+	f.mu.Unlock()
 	if req.Method == mcp.MethodToolsList {
-		if f.tools == "" {
+		if tools == "" {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}
-		return result(f.tools), nil
+		return result(tools), nil
 	}
 	f.mu.Lock()
 	f.got = append(f.got, req)
@@ -156,8 +159,9 @@ func TestUnlistedUpstreamIsCalledUnseen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &fake{}, &fake{}
 		g := gatewayOver(t, two, map[string]*fake{"a": a, "b": b})
-		if reply := callTool(t, g, `{"name":"a__anything"}`); reply.Error != nil {
-			t.Errorf("%+v", reply.Error)
+		began := time.Now()
+		if reply := callTool(t, g, `{"name":"a__anything"}`); reply.Error != nil || time.Since(began) != 0 {
+			t.Errorf("after %v: %+v", time.Since(began), reply.Error)
 		}
 		if reply := callTool(t, g, `{"name":"b__secret1"}`); reply.Error == nil {
 			t.Error("a denied tool of an upstream that has not listed was called")
@@ -245,6 +249,36 @@ func TestRefusedHeadersAreSentOnceMoreAfterAListing(t *testing.T) {
 		if got := outcomeOf(t, reply); !strings.Contains(got, `"cause":"hop-error"`) || len(a.calls()) != 2 {
 			t.Errorf("after %d sends: %s", len(a.calls()), got)
 		}
+		a.call = func(_ context.Context, req *upstream.Request) (*upstream.Response, error) {
+			req.Resend.Take() // for a token that was refused
+			return nil, refusal
+		}
+		if callTool(t, g, `{"name":"a__t"}`); len(a.calls()) != 3 {
+			t.Errorf("a call that had been sent twice was sent again")
+		}
+	})
+}
+
+func TestHeadersAreMadeOfTheFreshListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fake{tools: oneTool}
+		a.call = func(context.Context, *upstream.Request) (*upstream.Response, error) {
+			if len(a.calls()) > 1 {
+				return result(`{"content":[]}`), nil
+			}
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.tools = `{"tools":[{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}]}`
+			return nil, &upstream.Error{Outcome: upstream.ErrorResponse, Cause: upstream.HopError, HTTPStatus: 400, Err: upstream.ErrHeaderMismatch}
+		}
+		g := gatewayOver(t, two, map[string]*fake{"a": a, "b": {}})
+		if reply := callTool(t, g, `{"name":"a__t","arguments":{"r":"eu"}}`); reply.Error != nil || reply.Result.Has("isError") {
+			t.Fatalf("%+v", reply)
+		}
+		got := a.calls()
+		if len(got) != 2 || got[1].Header.Get("Mcp-Param-Region") != "eu" {
+			t.Errorf("%d calls, the last with %v", len(got), got[len(got)-1].Header)
+		}
 	})
 }
 
@@ -279,7 +313,7 @@ func TestFailuresSayWhetherTheCallRan(t *testing.T) {
 		{&upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.ConnectionLost},
 			`{"outcome":"no-response","cause":"connection-lost","upstream":"a","method":"tools/call","retry":"check"}`, "check before repeating"},
 		{&upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.ClosedByGateway},
-			`{"outcome":"no-response","cause":"closed","upstream":"a","method":"tools/call","retry":"check"}`, "check before repeating"},
+			`{"outcome":"no-response","cause":"closed","upstream":"a","method":"tools/call","retry":"check"}`, "when the gateway closed the connection"},
 		{&wire.Error{Code: mcp.CodeUnsupportedVersion, Message: "hop"},
 			`{"outcome":"error-response","cause":"hop-error","upstream":"a","method":"tools/call","retry":"no"}`, "refused the form"},
 		{errors.New("an engine that breaks its promise"),
@@ -428,7 +462,8 @@ func TestListPages(t *testing.T) {
 	}
 	list.WriteString(`]}`)
 	synctest.Test(t, func(t *testing.T) {
-		g := gatewayOver(t, two, map[string]*fake{"a": {tools: list.String()}, "b": {tools: oneTool}})
+		fakeA := &fake{tools: list.String()}
+		g := gatewayOver(t, two, map[string]*fake{"a": fakeA, "b": {tools: oneTool}})
 		ask := func(caller, text string) *front.Reply {
 			return g.dispatch(t.Context(), &front.Request{Method: mcp.MethodToolsList, Params: params(t, text), Caller: caller})
 		}
@@ -452,6 +487,15 @@ func TestListPages(t *testing.T) {
 		}
 		if total != 1501 {
 			t.Errorf("%d tools, want 1501: all of a and the one of b that is not denied", total)
+		}
+		a := g.snapshot.Load().catalog
+		fakeA.mu.Lock()
+		fakeA.tools = strings.Replace(list.String(), `"t7"`, `"seven"`, 1)
+		fakeA.mu.Unlock()
+		<-time.After(5 * time.Second)
+		a.Relist(t.Context(), "a")
+		if reply := ask("me", `{"cursor":`+cursor+`}`); reply.Error == nil {
+			t.Error("a cursor of a list that has changed is taken")
 		}
 		for caller, bad := range map[string]string{"other": cursor, "me": `"forged"`, "third": `7`, "fourth": `""`} {
 			if reply := ask(caller, `{"cursor":`+bad+`}`); reply.Error == nil || reply.Error.Code != wire.CodeInvalidParams {

@@ -19,7 +19,7 @@ func (g *Gateway) listTools(snap *snapshot, req *front.Request) *front.Reply {
 	index := 0
 	if raw, ok := req.Params.Value("cursor"); ok && string(raw) != "null" {
 		index, ok = g.openCursor(raw, req.Caller, view.Digest[:])
-		if !ok || index >= view.Pages() {
+		if !ok {
 			return refuse(wire.CodeInvalidParams, "the cursor is not one for the list as it is now; start over without a cursor")
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -71,4 +73,22 @@ func rawPost(t *testing.T, ln net.Listener, body string, missing int) net.Conn {
 		t.Fatal(err)
 	}
 	return conn
+}
+
+func TestGateOnTheWayToTheEnd(t *testing.T) {
+	g := &Gateway{}
+	handler := g.gate(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	for _, tt := range []struct {
+		stage      int32
+		status     int
+		connection string
+		retry      string
+	}{{serving, 200, "", ""}, {draining, 200, "close", ""}, {closing, 503, "close", "1"}} {
+		g.stage.Store(tt.stage)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mcp", nil))
+		if w.Code != tt.status || w.Header().Get("Connection") != tt.connection || w.Header().Get("Retry-After") != tt.retry {
+			t.Errorf("in stage %d: status %d, headers %v", tt.stage, w.Code, w.Header())
+		}
+	}
 }

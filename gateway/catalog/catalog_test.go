@@ -218,8 +218,14 @@ func TestEndedSessionPublishesNothing(t *testing.T) {
 }
 
 func TestBadListsKeepTheLastGoodOne(t *testing.T) {
+	endless := map[string]string{"": `{"tools":[],"nextCursor":"0"}`}
+	for i := range 2 * maxPages {
+		endless[fmt.Sprint(i)] = fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, i+1)
+	}
+	endless[fmt.Sprint(2*maxPages)] = `{"tools":[]}`
 	for name, pages := range map[string]map[string]string{
 		"repeated cursor":   {"": `{"tools":[],"nextCursor":"a"}`, "a": `{"tools":[],"nextCursor":"a"}`},
+		"a page for ever":   endless,
 		"cursor a number":   {"": `{"tools":[],"nextCursor":1}`},
 		"second page fails": {"": `{"tools":[` + tools("new") + `],"nextCursor":"a"}`},
 		"no tools":          {"": `{}`},
@@ -240,12 +246,29 @@ func TestBadListsKeepTheLastGoodOne(t *testing.T) {
 				wantNames(t, c, "s__good")
 				s.mu.Lock()
 				s.pages = map[string]string{"": page("better")}
+				if s.asked > 110 {
+					t.Errorf("asked %d times for a list that has no end", s.asked)
+				}
 				s.mu.Unlock()
 				<-time.After(time.Minute)
 				wantNames(t, c, "s__better")
 			})
 		})
 	}
+}
+
+// A listing that failed is tried again after a pause; one on a new session is not made to wait for it.
+func TestNewSessionIsListedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(nil)
+		c := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: s})
+		wantNames(t, c)
+		s.mu.Lock()
+		s.pages = map[string]string{"": page("t")}
+		s.mu.Unlock()
+		s.set(func(st *upstream.Status) { st.Session++ })
+		wantNames(t, c, "s__t")
+	})
 }
 
 func TestEmptyCursorIsOne(t *testing.T) {
@@ -274,7 +297,7 @@ func TestServerWithoutToolsIsHealthy(t *testing.T) {
 }
 
 func TestInvalidToolsAreLeftOut(t *testing.T) {
-	const list = `{"tools":[{"name":"ok","inputSchema":{"type":"object"}},{"name":"ok"},{"title":"nameless"},{"name":""},7,{"name":"\u001b[2J"},{"name":"a\ud800"},{"name":"LONG"},
+	const list = `{"tools":[{"name":"ok","inputSchema":{"type":"object"}},{"name":"ok"},{"title":"nameless"},{"name":""},7,{"name":"first","name":"second"},{"name":"\u001b[2J"},{"name":"a\ud800"},{"name":"LONG"},
 		{"name":"task","execution":{"taskSupport":"required"}},{"name":"header","inputSchema":{"x-mcp-header":"A","n":1.0}}]}`
 	synctest.Test(t, func(t *testing.T) {
 		list := strings.Replace(list, "LONG", strings.Repeat("x", maxName+1), 1)
