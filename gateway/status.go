@@ -23,7 +23,7 @@ func (l *statusLines) report(r catalog.Report) {
 			line += fmt.Sprintf(", %d denied", r.Denied)
 		}
 		if r.Invalid > 0 {
-			line += fmt.Sprintf(", %d left out as invalid (see the log)", r.Invalid)
+			line += fmt.Sprintf(", %d left out (see the log)", r.Invalid)
 		}
 	} else {
 		line += r.Reason + ", no tools"
