@@ -207,7 +207,7 @@ func TestTheServersOwnStream(t *testing.T) {
 
 // A stream that is refused where it was open before tells of the session, before a call has to find out.
 func TestAStreamThatFindsItsSessionGone(t *testing.T) {
-	for status, heard := range map[int]string{404: "initialize, notifications/initialized s-2", 400: "ping s-1"} {
+	for status, heard := range map[int]string{404: "notifications/initialized s-2", 400: "ping s-1"} {
 		u, s := refusesSecondStream(t, status)
 		for !strings.Contains(s.told(), heard) {
 			if _, err := ask(t, u); err != nil {
