@@ -314,8 +314,10 @@ func TestFailuresSayWhetherTheCallRan(t *testing.T) {
 			`{"outcome":"no-response","cause":"connection-lost","upstream":"a","method":"tools/call","retry":"check"}`, "check before repeating"},
 		{&upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.ClosedByGateway},
 			`{"outcome":"no-response","cause":"closed","upstream":"a","method":"tools/call","retry":"check"}`, "when the gateway closed the connection"},
-		{&wire.Error{Code: mcp.CodeUnsupportedVersion, Message: "hop"},
-			`{"outcome":"error-response","cause":"hop-error","upstream":"a","method":"tools/call","retry":"no"}`, "refused the form"},
+		{&upstream.Error{Outcome: upstream.ErrorResponse, Cause: upstream.HopError, HTTPStatus: 200, Err: &wire.Error{Code: mcp.CodeUnsupportedVersion, Message: "hop"}},
+			`{"outcome":"error-response","cause":"hop-error","upstream":"a","method":"tools/call","retry":"check","httpStatus":200}`, "check before repeating"},
+		{&upstream.Error{Outcome: upstream.ErrorResponse, Cause: upstream.HopError, HTTPStatus: 400, Err: upstream.ErrHeaderMismatch},
+			`{"outcome":"error-response","cause":"hop-error","upstream":"a","method":"tools/call","retry":"no","httpStatus":400}`, "was not carried out"},
 		{errors.New("an engine that breaks its promise"),
 			`{"outcome":"no-response","cause":"unusable","upstream":"a","method":"tools/call","retry":"check"}`, "check before repeating"},
 	} {
@@ -404,6 +406,7 @@ func TestOwnErrorsAndResultsPassWhole(t *testing.T) {
 		}
 		for in, want := range map[string]string{
 			`{"id":1,"error":` + stated + `}`:                                                                          stated,
+			`{"id":1,"error":{"code":-32022,"message":"mine"}}`:                                                        `{"code":-32022,"message":"mine"}`,
 			`{"id":1,"error":{"code":1,"message":7,"x":1}}`:                                                            `{"code":1,"message":"The server answered with an error that says nothing about its reason.","x":1}`,
 			`{"id":1,"error":{"code":1,"message":"m","data":{"mcp-gateway/outcome":1,"b":2}}}`:                         `{"code":1,"message":"m","data":{"b":2,"mcp-gateway/upstream":{"mcp-gateway/outcome":1}}}`,
 			`{"id":1,"error":{"code":-32050,"message":"m","mcp-gateway/outcome":{"retry":"safe"},"mcp-gateway\/x":2}}`: `{"code":-32050,"message":"m","mcp-gateway/upstream":{"mcp-gateway/outcome":{"retry":"safe"},"mcp-gateway/x":2}}`,

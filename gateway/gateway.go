@@ -33,7 +33,7 @@ type Options struct {
 	Log      io.Writer // of the log's lines; a slow one loses lines and stops nothing
 	LogJSON  bool      // one JSON object a line, else text
 	LogLevel slog.Level
-	Serving  func()    // called when requests are about to be taken; may be nil
+	Banner   string    // for Status, when requests are about to be taken
 	Status   io.Writer // as Log is written; gets a line for each upstream when it has listed or failed, and at each change
 }
 
@@ -49,7 +49,7 @@ type Gateway struct {
 	engines    []engine
 	front      *front.Front
 	observer   *observe.Observer
-	serving    func()
+	banner     string
 	snapshot   atomic.Pointer[snapshot]
 	stage      atomic.Int32 // of the way to the end
 }
@@ -66,7 +66,7 @@ func assemble(cfg *config.Config, opts Options, makeEngine engineMaker) (*Gatewa
 	}
 	sink := observe.NewSink(opts.Log)
 	log := observe.NewLogger(sink, opts.LogJSON, opts.LogLevel, scrubber)
-	g := &Gateway{cfg: cfg, scrubber: scrubber, sink: sink, lines: observe.NewSink(opts.Status), log: log, ring: ring, observer: observe.New(log), serverInfo: serverInfo(), serving: opts.Serving}
+	g := &Gateway{cfg: cfg, scrubber: scrubber, sink: sink, lines: observe.NewSink(opts.Status), log: log, ring: ring, observer: observe.New(log), serverInfo: serverInfo(), banner: opts.Banner}
 	if keyErr != nil {
 		log.Warn("sessions and cursors will not outlive this process, and no other replica can take them", "error", keyErr)
 	}

@@ -27,12 +27,8 @@ func (g *Gateway) conclude(ctx context.Context, route *route, req *front.Request
 	}
 	e, ok := errors.AsType[*upstream.Error](err)
 	if stated, isStated := errors.AsType[*wire.Error](err); isStated && !ok {
-		if stated.Code != mcp.CodeHeaderMismatch && stated.Code != mcp.CodeUnsupportedVersion {
-			rec := observe.Record{Outcome: string(upstream.ErrorResponse), Code: stated.Code, Err: stated}
-			return &front.Reply{Error: passedError(stated), Revision: mcp.Modern}, rec
-		}
-		// It speaks of the gateway's hop, and would send the client to mend its own.
-		e, ok = &upstream.Error{Outcome: upstream.ErrorResponse, Cause: upstream.HopError, Err: stated}, true
+		rec := observe.Record{Outcome: string(upstream.ErrorResponse), Code: stated.Code, Err: stated}
+		return &front.Reply{Error: passedError(stated), Revision: mcp.Modern}, rec
 	}
 	if !ok {
 		e = &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Unusable, Err: err}

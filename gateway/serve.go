@@ -52,9 +52,8 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{})
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 	}
-	if g.serving != nil {
-		g.serving()
-	}
+	// As the lines of the upstreams, it goes out on its own: a terminal that takes nothing holds up no call, and no end.
+	_, _ = g.lines.Write([]byte(g.banner))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
 	var failed error

@@ -35,8 +35,8 @@ func TestSilentClientsDoNotHoldUpTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &ending{fake: fake{tools: oneTool}, closed: make(chan struct{})}
-	serving := make(chan struct{})
-	opts := Options{Log: io.Discard, Status: io.Discard, Serving: func() { close(serving) }}
+	serving := make(told, 1)
+	opts := Options{Log: io.Discard, Status: serving, Banner: "serving"}
 	g, err := assemble(cfg, opts, func(config.Upstream, *slog.Logger, *redact.Scrubber) (engine, error) { return e, nil })
 	if err != nil {
 		t.Fatal(err)
@@ -59,6 +59,16 @@ func TestSilentClientsDoNotHoldUpTheEnd(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// told takes the word that requests are about to be served.
+type told chan struct{}
+
+func (c told) Write(p []byte) (int, error) {
+	if string(p) == "serving" {
+		c <- struct{}{}
+	}
+	return len(p), nil
 }
 
 // rawPost sends a request whose body is announced longer by missing bytes, and reads nothing.

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"errors"
+
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/wire"
 	"mcp-gateway/upstream"
@@ -42,7 +44,7 @@ var wordsOf = map[upstream.Cause]words{
 	upstream.WriteFailed:          {retrySafe, "lost its connection before the call could be sent." + nothingRan + tryLater},
 	upstream.StdinFailed:          {retrySafe, "no longer takes any calls and is being restarted." + nothingRan + tryLater},
 	upstream.Refused:              {retryNo, "refused the gateway's access. The call was not carried out." + askOperator},
-	upstream.HopError:             {retryNo, "refused the form in which the gateway sent the call. The call was not carried out." + askOperator},
+	upstream.HopError:             {retryCheck, "refused the form in which the gateway sent the call, which whoever runs the gateway should know of." + mayHaveRun},
 	upstream.ErrorWithoutMessage:  {retryNo, "answered with an error that says nothing about its reason."},
 	upstream.Deadline:             {retryCheck, "did not answer within the call's time limit. It is being asked to stop, and may still complete the call." + mayHaveRun},
 	upstream.Canceled:             {retryCheck, "was still working on the call when it was cancelled. It is being asked to stop." + mayHaveRun},
@@ -55,6 +57,9 @@ var wordsOf = map[upstream.Cause]words{
 	upstream.Shutdown:             {retryCheck, "was still working on the call when the gateway closed the connection to it, so its answer is lost." + mayHaveRun},
 }
 
+// hopUnrun is said where the server has compared the call's headers with its body, and so has not begun.
+var hopUnrun = words{retryNo, "refused the form in which the gateway sent the call. The call was not carried out." + askOperator}
+
 // A failure is a call to an upstream that the gateway could not complete.
 type failure struct {
 	*upstream.Error
@@ -65,6 +70,8 @@ type failure struct {
 func (f *failure) words() words {
 	w, ok := wordsOf[f.Cause]
 	switch {
+	case errors.Is(f.Err, upstream.ErrHeaderMismatch):
+		return hopUnrun
 	case f.Outcome != upstream.NoResponse && ok:
 		return w
 	case f.Outcome == upstream.NoResponse && w.retry == retryCheck:

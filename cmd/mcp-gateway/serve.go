@@ -58,8 +58,8 @@ func serve(cmd *cobra.Command, flags serveFlags) error {
 	defer ln.Close()
 
 	gw, err := gateway.New(cfg, gateway.Options{
-		Serving: func() { banner(cmd.OutOrStdout(), "http://"+displayHost(ln.Addr())+cfg.Path) },
-		Log:     cmd.ErrOrStderr(), LogJSON: flags.logFormat == "json", LogLevel: level, Status: cmd.OutOrStdout(),
+		Banner: banner("http://" + displayHost(ln.Addr()) + cfg.Path),
+		Log:    cmd.ErrOrStderr(), LogJSON: flags.logFormat == "json", LogLevel: level, Status: cmd.OutOrStdout(),
 	})
 	if err != nil {
 		return fmt.Errorf("starting the gateway: %w", err)
@@ -131,8 +131,8 @@ func displayHost(addr net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-func banner(w io.Writer, url string) {
-	fmt.Fprintf(w, `mcp-gateway %s serves MCP at %s
+func banner(url string) string {
+	return fmt.Sprintf(`mcp-gateway %s serves MCP at %s
 
 Add it to a client:
 

@@ -27,16 +27,16 @@ var (
 	errOtherID  = errors.New("the reply names another request")
 	errRedirect = errors.New("redirects are not followed: configure the url that the server redirects to")
 	errEncoded  = errors.New("the reply has an encoding, which was not asked for")
-	errUnread   = errors.New("the reply bears the request's id, but cannot be read")
 )
 
 // read takes the reply to req out of resp, and ends resp.
 func (c *Client) read(ctx context.Context, req *Request, resp *http.Response) (Reply, error) {
-	reply, err := c.readReply(ctx, req, resp)
-	if err != nil && resp.StatusCode == http.StatusNotFound && req.Legacy != nil && req.Legacy.Session {
-		err = sessionEnded(req, err)
+	if resp.StatusCode == http.StatusNotFound && req.Legacy != nil && req.Legacy.Session {
+		if err := sessionEnded(req, resp); err != nil {
+			return Reply{}, err
+		}
 	}
-	return reply, err
+	return c.readReply(ctx, req, resp)
 }
 
 func (c *Client) readReply(ctx context.Context, req *Request, resp *http.Response) (Reply, error) {
@@ -88,13 +88,10 @@ func (c *Client) readJSON(req *Request, resp *http.Response, b *body) (Reply, er
 	case errors.Is(err, wire.ErrBatch):
 		return Reply{}, unusable(resp, err)
 	case err != nil:
-		if e, ok := errors.AsType[*wire.SyntaxError](err); ok && bytes.Equal(e.ID, req.ID) {
-			err = fmt.Errorf("%w: %w", errUnread, err)
-		}
 		return Reply{}, unusable(resp, fmt.Errorf("the reply (%d bytes) cannot be used: %w", len(data), err))
 	case answers(m, req, resp):
 		return Reply{Message: m, Status: resp.StatusCode}, nil
-	case m.Kind == wire.Failure:
+	case m.Kind == wire.Failure && namesNone(m):
 		return Reply{}, unusable(resp, fmt.Errorf("%w: %w", errOtherID, m.Error))
 	}
 	return Reply{}, unusable(resp, errOtherID)
@@ -373,7 +370,8 @@ func (b *body) ended(resp *http.Response, err, stray error) *upstream.Error {
 	case !errors.Is(err, io.EOF):
 		return b.failure(resp, err)
 	case stray != nil:
-		return unusable(resp, stray)
+		// What stands in a stream came after the server had begun, so that nobody may take it for a refusal.
+		return unusable(resp, errors.New(stray.Error()))
 	case !success(resp):
 		return httpError(resp, errors.New("the stream ended without a reply"))
 	}

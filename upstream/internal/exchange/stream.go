@@ -1,14 +1,17 @@
 package exchange
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"mcp-gateway/internal/sse"
+	"mcp-gateway/internal/wire"
 	"mcp-gateway/upstream"
 )
 
@@ -32,17 +35,64 @@ const (
 // ErrSessionEnded says that the server does not know the request's session (any more), and so has not run it.
 var ErrSessionEnded = errors.New("the server has ended the session")
 
-// sessionEnded judges the failure of a request that was answered with 404: the end of its session, unless what came with it
-// may be the answer to the request after all.
-func sessionEnded(req *Request, err error) error {
-	e, ok := errors.AsType[*upstream.Error](err)
-	if !ok || e.Cause != upstream.HTTPError || errors.Is(err, errEncoded) || errors.Is(err, errUnread) {
-		return err
+// goneBody is how much of a 404's body is looked at. What is longer than any refusal is none.
+const goneBody = 64 << 10
+
+// sessionEnded is the failure of a request that was answered with 404 because its session is not there, or nil where that is
+// not sure. Only what cannot have come from a server that ran the request is proof: nothing, a text that is no message, or a JSON-RPC
+// error that names no request. What resp had is still to be read.
+func sessionEnded(req *Request, resp *http.Response) error {
+	if resp.Header.Get("Content-Encoding") != "" || strings.EqualFold(mediaType(resp.Header.Get("Content-Type")), "text/event-stream") {
+		return nil
 	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, goneBody+1))
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(text), resp.Body), resp.Body}
+	if err != nil || len(text) > goneBody || !refusesSession(text, req.ID) {
+		return nil
+	}
+	drain(resp.Body)
 	return &upstream.Error{
 		Outcome: upstream.ErrorResponse, Cause: upstream.Refused, HTTPStatus: http.StatusNotFound,
-		Err: fmt.Errorf("%w: %w", ErrSessionEnded, e.Err),
+		Err: fmt.Errorf("%w: the server answered with HTTP 404", ErrSessionEnded),
 	}
+}
+
+// refusesSession decides by the text alone, since servers say text/plain of anything.
+func refusesSession(text, id []byte) bool {
+	text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte("\uFEFF")), " \t\r\n")
+	if len(text) == 0 {
+		return true
+	}
+	for _, field := range []string{":", "data", "event", "id", "retry"} {
+		if bytes.HasPrefix(text, []byte(field)) {
+			return false
+		}
+	}
+	if text[0] == '[' {
+		return false
+	}
+	if text[0] != '{' {
+		return true
+	}
+	if m, err := wire.ParseReply(text); err == nil {
+		return m.Kind == wire.Failure && (namesNone(m) || isForeign(m.ID, id))
+	}
+	// An error in a form of the framework's own.
+	o, err := wire.ParseObject(bytes.TrimRight(text, " \t\r\n"))
+	return err == nil && !o.Has("result") && !o.Has("id") && !o.Has("method")
+}
+
+// namesNone reports whether m is a response to no request in particular.
+func namesNone(m *wire.Message) bool { return m.ID == nil || string(m.ID) == "null" }
+
+// isForeign reports whether an id is a string that nobody can take for ours, which is a number: there are servers that answer with one of
+// their own where the session is not known.
+func isForeign(raw, ours []byte) bool {
+	text, ok := wire.Unquote(raw)
+	return ok && strings.TrimSpace(text) != string(ours) && strings.Trim(text, "0123456789.eE+- ") != ""
 }
 
 // A place is how far a stream has been read, and when it may be opened again.
