@@ -257,3 +257,24 @@ func TestBodies(t *testing.T) {
 		})
 	}
 }
+
+// A refusal that came after events, or that names another request, is no proof that this one did not run.
+func TestWhatDoesNotProveThatHeadersWereRefused(t *testing.T) {
+	const mismatch = `"error":{"code":-32020,"message":"m"}}`
+	for name, step := range map[string]step{
+		"in a stream, without an id": {400, `data: {"jsonrpc":"2.0","id":null,` + mismatch + "\n\n", "text/event-stream"},
+		"after an event": {400, `data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}` + "\n\n" +
+			`data: {"jsonrpc":"2.0","id":null,` + mismatch + "\n\n", "text/event-stream"},
+		"of another request": {400, `{"jsonrpc":"2.0","id":987654,` + mismatch, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := started(t, scripted(t, discovered, step).URL)
+			upstreamtest.Await(t, u, upstream.Live)
+			_, err := u.Call(t.Context(), &upstream.Request{Method: mcp.MethodToolsCall, Target: "x"})
+			wantError(t, err, upstream.NoResponse, upstream.HTTPError, 400)
+			if errors.Is(err, upstream.ErrHeaderMismatch) {
+				t.Errorf("%v counts as proof", err)
+			}
+		})
+	}
+}
