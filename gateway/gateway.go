@@ -89,6 +89,7 @@ func (g *Gateway) wire(opts Options, makeEngine engineMaker) error {
 			return err
 		}
 		g.engines = append(g.engines, e)
+		g.log.Debug("upstream configured", "upstream", u.ID, "engine", u.Engine, "prefix", u.Prefix, "url", shown(u.URL))
 		source.Upstream = e
 		sources = append(sources, source)
 		snap.routes = append(snap.routes, route{id: u.ID, prefix: u.Prefix, upstream: e, timeout: u.Timeout})
@@ -104,6 +105,14 @@ func (g *Gateway) wire(opts Options, makeEngine engineMaker) error {
 	g.snapshot.Store(snap)
 	g.front = front.New(g.frontConfig())
 	return nil
+}
+
+// shown is a url for the log; "" for a server that is a command.
+func shown(u redact.Secret) string {
+	if u.IsZero() {
+		return ""
+	}
+	return redact.URL(u.Reveal())
 }
 
 func (g *Gateway) frontConfig() front.Config {

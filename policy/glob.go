@@ -5,12 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Match reports whether the whole of name matches pattern: `*` stands for any run of characters, none included, `?`
-// for exactly one character, and everything else for itself, case and all. Any string is a pattern. It takes at most
+// A glob is a pattern without two stars in a row: `*` stands for any run of characters, none included, `?` for exactly
+// one character, and everything else for itself, case and all. Any string is a pattern. Matching takes at most
 // len(pattern) × len(name) steps, whatever the pattern.
-func Match(pattern, name string) bool { return glob(pattern).match(name) }
-
-// A glob is a pattern without two stars in a row.
 type glob string
 
 func compile(patterns []string) []glob {

@@ -21,7 +21,7 @@ type rules struct {
 	allow, deny []glob
 }
 
-// New compiles the tools of each upstream id. Every string is a valid glob (see Match).
+// New compiles the tools of each upstream id. Every string is a valid glob.
 func New(upstreams map[string]Tools) *Policy {
 	p := &Policy{upstreams: make(map[string]rules, len(upstreams))}
 	for id, tools := range upstreams {

@@ -1,10 +1,6 @@
 package sse
 
-import (
-	"bytes"
-	"io"
-	"strings"
-)
+import "bytes"
 
 // AppendEvent appends one event without a name, which readers call "message", to dst.
 //
@@ -25,23 +21,4 @@ func AppendEvent(dst, data []byte) []byte {
 		}
 		data = data[i+1:]
 	}
-}
-
-// WriteEvent writes what [AppendEvent] makes of data in a single Write. It does not flush.
-func WriteEvent(w io.Writer, data []byte) error {
-	_, err := w.Write(AppendEvent(make([]byte, 0, len(data)+len("data: \n\n")), data))
-	return err
-}
-
-// WriteComment writes a comment, which every reader ignores, in a single Write: it keeps an idle stream from being
-// closed by what stands between. Line breaks in text become spaces. It does not flush.
-func WriteComment(w io.Writer, text string) error {
-	text = strings.Map(func(c rune) rune {
-		if c == '\r' || c == '\n' {
-			return ' '
-		}
-		return c
-	}, text)
-	_, err := io.WriteString(w, ": "+text+"\n\n")
-	return err
 }

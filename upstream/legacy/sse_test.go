@@ -116,7 +116,7 @@ func (s *stream) Send(message string) {
 		s.part = false
 		_, _ = io.WriteString(s.w, message+"\n\n")
 	} else {
-		_ = sse.WriteEvent(s.w, []byte(message))
+		_, _ = s.w.Write(sse.AppendEvent(nil, []byte(message)))
 	}
 	_ = http.NewResponseController(s.w).Flush()
 }
@@ -177,7 +177,7 @@ func TestTheFirstMessagesOverSSE(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 				select {
 				case text := <-answers:
-					_ = sse.WriteEvent(w, []byte(text))
+					_, _ = w.Write(sse.AppendEvent(nil, []byte(text)))
 				case <-r.Context().Done():
 					return
 				}
