@@ -99,6 +99,7 @@ func TestCallsOutliveASessionButNotTheUpstream(t *testing.T) {
 		if err := u.Close(); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // the call has returned to the goroutine that made it
 		if len(failed) == 0 {
 			t.Error("Close left a call in flight")
 		}
