@@ -40,6 +40,10 @@ func serveCommand() *cobra.Command {
 }
 
 func serve(cmd *cobra.Command, flags serveFlags) error {
+	// Both end the process by default: a reload that comes early, and a reader of the log that has gone, which would leave
+	// the children behind.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGPIPE)
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(flags.logLevel)); err != nil {
 		return fmt.Errorf("--log-level: %q is no level; use debug, info, warn or error", flags.logLevel)
@@ -66,7 +70,7 @@ func serve(cmd *cobra.Command, flags serveFlags) error {
 	}
 	// What libraries print by themselves, net/http bytes of a server among it, is redacted like everything else.
 	slog.SetDefault(gw.Log())
-	ctx, cut, stop := watchSignals(cmd.Context(), gw.RefuseReload)
+	ctx, cut, stop := watchSignals(cmd.Context(), signals, gw.RefuseReload)
 	defer stop()
 	if err := gw.Run(ctx, ln, cut); err != nil {
 		return fmt.Errorf("stopping: %w", err)
@@ -142,26 +146,26 @@ Add it to a client:
 }
 
 // watchSignals gives a context that ends with the first SIGTERM or SIGINT, and a channel that is closed by the second.
-// SIGHUP, which would end the process, calls hangup.
-func watchSignals(parent context.Context, hangup func()) (context.Context, <-chan struct{}, func()) {
+// SIGHUP calls hangup; every other signal that signals takes is let pass.
+func watchSignals(parent context.Context, signals chan os.Signal, hangup func()) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	cut := make(chan struct{})
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		for stops := 0; ; {
 			select {
 			case s := <-signals:
-				if s == syscall.SIGHUP {
+				switch s {
+				case syscall.SIGHUP:
 					hangup()
-					continue
-				}
-				if stops++; stops == 1 {
-					cancel()
-				} else if stops == 2 {
-					close(cut)
+				case syscall.SIGTERM, syscall.SIGINT:
+					if stops++; stops == 1 {
+						cancel()
+					} else if stops == 2 {
+						close(cut)
+					}
 				}
 			case <-quit:
 				return
