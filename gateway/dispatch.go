@@ -104,14 +104,10 @@ func (g *Gateway) prepare(ctx context.Context, snap *snapshot, route *route, tar
 
 // unlisted is the failure of a call whose upstream did not list in time.
 func unlisted(ctx context.Context) error {
-	e := &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.ConnectingStill}
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, context.DeadlineExceeded):
-		e.Cause = upstream.DeadlineUnsent
-	case cause != nil:
-		e.Cause = upstream.CanceledUnsent
+	if ctx.Err() != nil {
+		return upstream.Ended(ctx, false, context.Cause(ctx))
 	}
-	return e
+	return &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.ConnectingStill}
 }
 
 // relist waits for a fresh listing, within the call's deadline and no longer than a call waits for anything but its answer.

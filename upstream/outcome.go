@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -67,6 +68,21 @@ func (e *Error) Error() string {
 
 // Unwrap gives what is behind the failure.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Ended is the failure of a call whose ctx has ended: by its deadline, or because it was given up. sent says whether a byte
+// of it may have reached the transport; err is for the log.
+func Ended(ctx context.Context, sent bool, err error) *Error {
+	late := errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+	switch {
+	case sent && late:
+		return &Error{Outcome: NoResponse, Cause: Deadline, Err: err}
+	case sent:
+		return &Error{Outcome: NoResponse, Cause: Canceled, Err: err}
+	case late:
+		return &Error{Outcome: NotSent, Cause: DeadlineUnsent, Err: err}
+	}
+	return &Error{Outcome: NotSent, Cause: CanceledUnsent, Err: err}
+}
 
 // ErrHeaderMismatch is in the chain of a HopError where the server has refused the headers of a call before it ran
 // anything: with a fresh listing, the call may be sent again.

@@ -251,22 +251,12 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 
 // ended is the failure of an exchange whose ctx has ended, or the client's life.
 func (c *Client) ended(ctx context.Context, sent bool, err error) *upstream.Error {
-	cause := context.Cause(ctx)
-	e := &upstream.Error{Outcome: upstream.NotSent, Err: err}
+	if ctx.Err() != nil {
+		return upstream.Ended(ctx, sent, err)
+	}
+	e := &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.ClosedByGateway, Err: err}
 	if sent {
 		e.Outcome = upstream.NoResponse
-	}
-	switch {
-	case cause == nil:
-		e.Cause = upstream.ClosedByGateway
-	case errors.Is(cause, context.DeadlineExceeded) && sent:
-		e.Cause = upstream.Deadline
-	case errors.Is(cause, context.DeadlineExceeded):
-		e.Cause = upstream.DeadlineUnsent
-	case sent:
-		e.Cause = upstream.Canceled
-	default:
-		e.Cause = upstream.CanceledUnsent
 	}
 	return e
 }

@@ -48,7 +48,7 @@ func (l *Link[S]) Session(ctx context.Context) (S, error) {
 		case <-expired:
 			return none, &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.ConnectingStill, Err: status.Err}
 		case <-ctx.Done():
-			return none, unsent(ctx)
+			return none, upstream.Ended(ctx, false, context.Cause(ctx))
 		}
 	}
 }
@@ -104,16 +104,6 @@ func unavailable(status upstream.Status) error {
 			(dial.Cause == upstream.Unreachable || dial.Cause == upstream.NoCredential) {
 			e.Cause = dial.Cause
 		}
-	}
-	return e
-}
-
-// unsent is the failure of a call that ended while it waited.
-func unsent(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	e := &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.CanceledUnsent, Err: cause}
-	if errors.Is(cause, context.DeadlineExceeded) {
-		e.Cause = upstream.DeadlineUnsent
 	}
 	return e
 }

@@ -1,8 +1,6 @@
 package pipe
 
 import (
-	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -119,13 +117,4 @@ func (p *Pipe) lost(l *leg) (*wire.Message, error) {
 		}
 	}
 	return nil, e
-}
-
-// unsentBy is the failure of a call whose ctx ended before it was sent.
-func unsentBy(ctx context.Context) error {
-	e := &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.CanceledUnsent, Err: context.Cause(ctx)}
-	if errors.Is(e.Err, context.DeadlineExceeded) {
-		e.Cause = upstream.DeadlineUnsent
-	}
-	return e
 }

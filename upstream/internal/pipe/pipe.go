@@ -8,7 +8,6 @@ package pipe
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -258,7 +257,7 @@ func (p *Pipe) Notify(ctx context.Context, method string, params []byte) error {
 // acquire waits for a slot. Few wait, so that a stuck server does not gather calls.
 func (p *Pipe) acquire(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return unsentBy(ctx)
+		return upstream.Ended(ctx, false, context.Cause(ctx))
 	}
 	select {
 	case p.slots <- struct{}{}:
@@ -273,7 +272,7 @@ func (p *Pipe) acquire(ctx context.Context) error {
 	case p.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return unsentBy(ctx)
+		return upstream.Ended(ctx, false, context.Cause(ctx))
 	case <-p.over:
 		return p.unsent()
 	}
@@ -290,7 +289,7 @@ func (p *Pipe) submit(ctx context.Context, l *leg) error {
 	case p.queue <- l:
 		return nil
 	case <-ctx.Done():
-		return unsentBy(ctx)
+		return upstream.Ended(ctx, false, context.Cause(ctx))
 	case <-p.over:
 		return p.unsent()
 	}
@@ -331,15 +330,15 @@ func (p *Pipe) abandon(ctx context.Context, l *leg, method string) (*wire.Messag
 	default:
 	}
 	if l.withdraw() {
-		return nil, unsentBy(ctx)
+		return nil, upstream.Ended(ctx, false, context.Cause(ctx))
 	}
 	if l.state.Load() == failedUnsent {
 		return p.lost(l)
 	}
-	e := &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Canceled, Err: context.Cause(ctx)}
+	e := upstream.Ended(ctx, true, context.Cause(ctx))
 	reason := "the caller canceled it"
-	if errors.Is(e.Err, context.DeadlineExceeded) {
-		e.Cause, reason = upstream.Deadline, "its deadline passed"
+	if e.Cause == upstream.Deadline {
+		reason = "its deadline passed"
 	}
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodDiscover: // whose end is the connection's
