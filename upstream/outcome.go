@@ -37,16 +37,22 @@ const (
 	WriteFailed          Cause = "write-failed"
 	StdinFailed          Cause = "stdin-failed"
 	Refused              Cause = "refused"
+	RefusedLater         Cause = "refused-later" // on a later round
 	HopError             Cause = "hop-error"
 	ErrorWithoutMessage  Cause = "error-without-message"
 	Deadline             Cause = "deadline"
+	BetweenRounds        Cause = "deadline-between-rounds"
 	Canceled             Cause = "canceled"
 	RoundNotSent         Cause = "round-not-sent"
+	RoundsExhausted      Cause = "rounds-exhausted"
+	StateExpired         Cause = "state-expired"
+	StateUsedUp          Cause = "state-used-up"
 	ConnectionLost       Cause = "connection-lost"
 	HTTPError            Cause = "http-error"
 	TooLarge             Cause = "too-large"
 	Unusable             Cause = "unusable"
 	Shutdown             Cause = "shutdown"
+	Reload               Cause = "reload"
 	CallerCannotContinue Cause = "caller-cannot-continue"
 )
 

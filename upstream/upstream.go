@@ -38,7 +38,7 @@ type Request struct {
 	Params wire.Object        // with the server's own names; _meta without what belongs to the client's hop
 	Target string             // the name or uri, decoded, in the server's own words; empty for methods without one
 	Client Client             // the zero value is the gateway itself
-	Header http.Header        // Mcp-Param-*; ignored by transports without headers
+	Header http.Header        // Mcp-Param-* and the client's headers that are forwarded; ignored by transports without headers
 	Notify func(Notification) // called in order, never after Call has returned; nil drops them
 	Hold   *Hold              // of the caller, until the reply is written; nil is until Call returns
 	Resend *Budget            // shared by all that may send the call again; nil allows none
@@ -47,6 +47,7 @@ type Request struct {
 // A Client is what a server may know of the asking client.
 type Client struct {
 	Capabilities []byte // JSON text of ClientCapabilities; nil is none
+	LogLevel     string // the least severe log message that the client wants of a call; "" wants none
 }
 
 // A Notification is one message of a server that belongs to a call in flight.
@@ -90,7 +91,13 @@ type Status struct {
 	Session  uint64      // counts the sessions; a listing belongs to one of them
 	Revision string      // what the live session speaks, "" without one
 	Discover wire.Object // the server's capabilities, as server/discover tells them; zero without a session
-	// ListChanged counts the notices that the tools have changed, of all sessions.
-	ListChanged uint64
-	Err         error // why the last attempt or session ended; nil after a success
+	Changes  Changes     // of all sessions
+	Err      error       // why the last attempt or session ended; nil after a success
+}
+
+// Changes counts a server's notices that something has changed: the first of a kind at once, and those of the second after it
+// as one, at its end.
+type Changes struct {
+	Tools, Prompts, Resources uint64 // notifications/…/list_changed
+	Updated                   uint64 // notifications/resources/updated
 }

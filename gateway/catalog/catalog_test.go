@@ -242,7 +242,7 @@ func TestBadListsKeepTheLastGoodOne(t *testing.T) {
 				s.mu.Lock()
 				s.pages = pages
 				s.mu.Unlock()
-				s.set(func(st *upstream.Status) { st.ListChanged++ })
+				s.set(func(st *upstream.Status) { st.Changes.Tools++ })
 				wantNames(t, c, "s__good")
 				s.mu.Lock()
 				s.pages = map[string]string{"": page("better")}
@@ -322,7 +322,7 @@ func TestAToolThatIsLeftOutIsLoggedOnce(t *testing.T) {
 		c.Start()
 		for range 3 {
 			synctest.Wait()
-			s.set(func(st *upstream.Status) { st.ListChanged++ })
+			s.set(func(st *upstream.Status) { st.Changes.Tools++ })
 		}
 		synctest.Wait()
 		c.Close()

@@ -99,10 +99,10 @@ func (c *Catalog) follow(ctx context.Context, s *source) {
 	for ctx.Err() == nil {
 		status, changed := s.Upstream.Status()
 		c.note(s, status)
-		due := status.State == upstream.Live && (status.Session != session || status.ListChanged != changes)
+		due := status.State == upstream.Live && (status.Session != session || status.Changes.Tools != changes)
 		if due && again == nil {
 			if c.list(ctx, s, status) {
-				session, changes = status.Session, status.ListChanged
+				session, changes = status.Session, status.Changes.Tools
 				pace = retry()
 			} else {
 				again = time.After(pace.Next())

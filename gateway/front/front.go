@@ -50,9 +50,12 @@ type Request struct {
 	Method   string
 	Params   wire.Object     // as the client sent it; zero where it sent none
 	Name     string          // of tools/call: the decoded params.name
-	Client   upstream.Client // what a server may rely on; zero while the gateway carries no rounds to clients
+	Client   upstream.Client // what a server may rely on; zero for a client that cannot be asked anything
 	Header   http.Header     // Mcp-Param-*, canonical; nil where the client's revision knows none, so that nothing is checked
+	Sent     http.Header     // all headers of the client's request, of which only those end up elsewhere that are configured to
 	Received time.Time       // when the body had been read
+	// Notify puts a notification of the call on the client's stream, in order, until the reply. Nil where the client takes none.
+	Notify func(upstream.Notification)
 	Hold     *upstream.Hold  // released once the reply is written
 }
 
@@ -79,6 +82,9 @@ type Config struct {
 	Loopback bool     // the listener is on loopback: only loopback Hosts pass, and those of Hosts
 	Hosts    []string // name or name:port; elsewhere than on loopback, none lets every Host pass
 	Origins  []string // scheme://host[:port]; a request with any other Origin is refused
+
+	// Changes counts the notices that the tools which caller sees have changed, and gives a channel that is closed at the next.
+	Changes func(caller string) (uint64, <-chan struct{})
 
 	Keepalive   time.Duration // between comments on an open stream; 0 is never
 	StreamAfter time.Duration // of silence before a stream is opened; 0 is never

@@ -25,18 +25,23 @@ func IsLegacy(revision string) bool {
 
 // Methods.
 const (
-	MethodDiscover           = "server/discover"
-	MethodInitialize         = "initialize"
-	MethodPing               = "ping"
-	MethodToolsList          = "tools/list"
-	MethodToolsCall          = "tools/call"
-	MethodPromptsGet         = "prompts/get"
-	MethodResourcesRead      = "resources/read"
-	NotificationInitialized  = "notifications/initialized"
-	NotificationCancelled    = "notifications/cancelled"
-	NotificationProgress     = "notifications/progress"
-	NotificationMessage      = "notifications/message"
-	NotificationToolsChanged = "notifications/tools/list_changed"
+	MethodDiscover               = "server/discover"
+	MethodInitialize             = "initialize"
+	MethodPing                   = "ping"
+	MethodToolsList              = "tools/list"
+	MethodToolsCall              = "tools/call"
+	MethodPromptsGet             = "prompts/get"
+	MethodResourcesRead          = "resources/read"
+	MethodListen                 = "subscriptions/listen"
+	NotificationInitialized      = "notifications/initialized"
+	NotificationCancelled        = "notifications/cancelled"
+	NotificationProgress         = "notifications/progress"
+	NotificationMessage          = "notifications/message"
+	NotificationAcknowledged     = "notifications/subscriptions/acknowledged"
+	NotificationToolsChanged     = "notifications/tools/list_changed"
+	NotificationPromptsChanged   = "notifications/prompts/list_changed"
+	NotificationResourcesChanged = "notifications/resources/list_changed"
+	NotificationResourceUpdated  = "notifications/resources/updated"
 )
 
 // Keys of _meta that belong to one hop (2026-07-28, basic: per-request metadata).

@@ -55,7 +55,7 @@ func TestAProcessThatCannotBeEndedIsHeldBeforeItsCallsFail(t *testing.T) {
 	pending := call(t.Context(), u, "pending")
 	for { // until its stdin is closed
 		status, changed := u.Status()
-		if status.ListChanged > 0 {
+		if status.Changes.Tools > 0 {
 			break
 		}
 		<-changed

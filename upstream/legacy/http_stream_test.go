@@ -190,8 +190,8 @@ func TestTheServersOwnStream(t *testing.T) {
 	status, changed := u.Status()
 	say <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 	<-changed
-	if now, _ := u.Status(); now.ListChanged != status.ListChanged+1 {
-		t.Errorf("%d lists have changed", now.ListChanged-status.ListChanged)
+	if now, _ := u.Status(); now.Changes.Tools != status.Changes.Tools+1 {
+		t.Errorf("%d lists have changed", now.Changes.Tools-status.Changes.Tools)
 	}
 	say <- "" // the stream ends, which is no fault
 	<-answered

@@ -222,7 +222,7 @@ func TestAChangedListIsCounted(t *testing.T) {
 	}
 	for {
 		status, changed := u.Status()
-		if status.ListChanged == 1 {
+		if status.Changes.Tools == 1 {
 			break
 		}
 		<-changed

@@ -205,7 +205,7 @@ func TestChangedListsAreToldAtMostOnceASecond(t *testing.T) {
 		l, _ := start(t, &dialer{script: []func(context.Context) (*session, error){works(newSession())}}, nil)
 		defer closeLink(t, l)
 		synctest.Wait()
-		count := func() uint64 { s, _ := l.Status(); return s.ListChanged }
+		count := func() uint64 { s, _ := l.Status(); return s.Changes.Tools }
 		_, changed := l.Status()
 		l.ListChanged()
 		<-changed

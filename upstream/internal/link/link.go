@@ -131,7 +131,7 @@ func (l *Link[S]) Status() (upstream.Status, <-chan struct{}) {
 	return l.status, l.changed
 }
 
-// ListChanged says that the server's list has changed: Status.ListChanged counts it at once, or, within a second of the
+// ListChanged says that the server's list has changed: Status.Changes.Tools counts it at once, or, within a second of the
 // notice before, together with all others of that second at its end. It never waits.
 func (l *Link[S]) ListChanged() {
 	select {

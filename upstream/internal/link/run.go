@@ -188,7 +188,7 @@ func (l *Link[S]) countChange() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.live {
-		l.status.ListChanged++
+		l.status.Changes.Tools++
 		l.tell()
 	}
 }
