@@ -56,7 +56,7 @@ type Request struct {
 	Received time.Time       // when the body had been read
 	// Notify puts a notification of the call on the client's stream, in order, until the reply. Nil where the client takes none.
 	Notify func(upstream.Notification)
-	Hold     *upstream.Hold  // released once the reply is written
+	Hold   *upstream.Hold // released once the reply is written
 }
 
 // A Reply is the answer to a Request: a result or an error.
