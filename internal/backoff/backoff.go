@@ -1,5 +1,6 @@
-// Package backoff spaces out attempts that keep failing, so that many gateways that lost the
-// same server do not all come back to it at the same moment. Backoff is the whole of it.
+// Package backoff spaces out what would otherwise repeat itself without end: attempts that keep
+// failing (Backoff), so that many gateways that lost the same server do not all come back to it
+// at the same moment, and events that keep coming (Bucket).
 package backoff
 
 import (

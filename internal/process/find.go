@@ -12,6 +12,9 @@ import (
 	"syscall"
 )
 
+// Find is the path that Start would start, without starting it. An error says in words what is missing.
+func Find(cfg Config) (string, error) { return find(cfg) }
+
 // find returns the path to start: Command itself where it is a path, else the first program of
 // that name in the PATH that the command will see. PATH entries that are not absolute are
 // passed over, so that no directory that happens to be current can supply the program.

@@ -80,14 +80,34 @@ var parts = map[string]func(){
 		}
 	},
 
-	// gateway starts a stubborn child as the gateway does, prints its pid and stays.
+	// gateway starts the part that CHILD names as the gateway does, prints its pid and what it said, and stays.
 	"gateway": func() {
-		p, err := Start(context.Background(), play("stubborn"))
+		p, err := Start(context.Background(), play(os.Getenv("CHILD"), "NEXT="+os.Getenv("NEXT"), "FILE="+os.Getenv("FILE")))
 		if err != nil {
 			panic(err)
 		}
-		bufio.NewReader(p.Stdout).ReadString('\n')
-		stay(fmt.Sprint("pid ", p.PID()))
+		said, _ := bufio.NewReader(p.Stdout).ReadString('\n')
+		stay(fmt.Sprintf("pid %d\n%s", p.PID(), said))
+	},
+
+	// keeper leaves the group but not its child, which ends and is never waited for; it prints the child's pid.
+	"keeper": func() {
+		child := exec.Command("/bin/true")
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+		if _, err := syscall.Setsid(); err != nil {
+			panic(err)
+		}
+		stay(fmt.Sprint("pid ", child.Process.Pid))
+	},
+
+	// witness writes the file FILE once its stdin has ended.
+	"witness": func() {
+		io.Copy(io.Discard, os.Stdin)
+		if err := os.WriteFile(os.Getenv("FILE"), []byte("stdin ended"), 0o600); err != nil {
+			panic(err)
+		}
 	},
 
 	// chatter writes as long as somebody reads.

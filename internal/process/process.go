@@ -1,5 +1,6 @@
 // Package process starts commands in process groups of their own and ends them whole, with the
-// grandchildren that launchers such as npx leave behind. Start and (*Process).Close are the two
+// grandchildren that launchers such as npx leave behind. What leaves its group (setsid) is not
+// ended, and only reaped once it ends by itself. Start and (*Process).Close are the two
 // halves; what differs by operating system is in the group_*.go files, and says there what it
 // cannot do.
 package process

@@ -2,12 +2,10 @@ package process
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,13 +15,11 @@ import (
 	"time"
 )
 
-// release ends and reaps a process that left its group and became the test's own child.
+// release ends a process that left its group and became the test's own child, which is then reaped.
 func release(t *testing.T, pid int) {
 	t.Helper()
 	syscall.Kill(pid, syscall.SIGKILL)
-	if _, err := syscall.Wait4(pid, nil, 0, nil); err != nil {
-		t.Errorf("wait for the runaway: %v", err)
-	}
+	eventually(t, "the runaway is reaped", func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH })
 }
 
 func TestWhatLeftTheGroupDoesNotKeepItsOutputOpen(t *testing.T) {
@@ -111,31 +107,6 @@ func (w waiting) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-func TestAKilledGatewayLeavesNoDirectChild(t *testing.T) {
-	theSpawner() // the test becomes the reaper of the orphan
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = []string{"PLAY=gateway"}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	child := expectPID(t, bufio.NewReader(stdout))
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Wait()
-	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(child, &status, 0, nil); err != nil {
-		t.Fatal(err)
-	}
-	if status.Signal() != syscall.SIGKILL {
-		t.Errorf("the child ended with %v, want SIGKILL", status)
-	}
-}
-
 // An idle Go program gives up threads that were locked to goroutines which ended: were children
 // started from such a one, they would die with it.
 func TestAChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
@@ -198,9 +169,9 @@ func TestOrphansAreReapedWhileTheServerRuns(t *testing.T) {
 }
 
 func watched(group int) bool {
-	reaping.Lock()
-	defer reaping.Unlock()
-	return reaping.groups[group]
+	theReaper.mu.Lock()
+	defer theReaper.mu.Unlock()
+	return theReaper.groups[group]
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -254,35 +225,4 @@ func descriptors(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(names)
-}
-
-func TestParseStat(t *testing.T) {
-	for _, test := range []struct {
-		stat string
-		want status
-		ok   bool
-	}{
-		{"42 (cat) S 7 40 40 0", status{42, 7, 40, false}, true},
-		{"42 (a) Z 1 2 (b) R) Z 7 40 40 0", status{42, 7, 40, true}, true},
-		{"42 (gone) X 7 40", status{42, 7, 40, true}, true},
-		{"42 (cat) S 7", status{}, false},
-		{"42 cat S 7 40", status{}, false},
-		{")( S 7 40", status{}, false},
-		{"x (cat) S 7 40", status{}, false},
-		{"", status{}, false},
-	} {
-		if got, ok := parseStat([]byte(test.stat)); got != test.want || ok != test.ok {
-			t.Errorf("%q: %+v, %v; want %+v, %v", test.stat, got, ok, test.want, test.ok)
-		}
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("42 (cat) S 7 40 40 0"))
-	f.Add([]byte(")("))
-	f.Fuzz(func(t *testing.T, stat []byte) {
-		if got, ok := parseStat(stat); ok && !bytes.Contains(stat, []byte("(")) {
-			t.Errorf("%q gave %+v", stat, got)
-		}
-	})
 }

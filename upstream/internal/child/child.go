@@ -38,8 +38,9 @@ type Config struct {
 
 	// Stderr takes the lines of stderr, Junk the lines of stdout that cannot be a message; each at
 	// most 8 KiB and then the mark of the cut, without the line end, as valid UTF-8. Both are called from one
-	// goroutine. While they are slow lines are dropped and counted, and the child never waits;
-	// Close waits for a call that runs. Nil drops the lines.
+	// goroutine. Each gets 100 lines at once and then 20 a second; those beyond, and those that come while they
+	// are slow, are dropped, and a line of its own tells now and then how many. The child never
+	// waits; Close waits for a call that runs. Nil drops the lines.
 	Stderr func(line string)
 	Junk   func(line string)
 

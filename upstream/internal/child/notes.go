@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
+
+	"mcp-gateway/internal/backoff"
 )
 
 const (
@@ -13,6 +16,12 @@ const (
 	noteMargin = 4 << 10  // a secret shorter than this is never shown in part
 	noteQueue  = 64       // lines that wait for Stderr and Junk
 	tailLength = 4 << 10
+
+	// A server that does nothing but write to its stderr must not fill the log.
+	noteBurst = 100                   // lines of one stream that are handed on at once
+	notePause = 50 * time.Millisecond // between two lines after that
+	// reportPause is between two reports of dropped lines of one stream.
+	reportPause = 10 * time.Second
 )
 
 // notes carry what a server says beside the protocol to those who record it. Whoever reads from
@@ -26,10 +35,13 @@ type notes struct {
 	done  chan struct{} // closed when deliver has ended
 	once  sync.Once
 
+	reported [2]time.Time // by stream; only deliver touches it
+
 	mu      sync.Mutex // guards the rest
-	last    []string   // the newest lines of stderr
-	lastLen int        // of them, with a newline each
-	dropped [2]int     // by stream, since the last one was reported
+	last    []byte     // the newest lines of stderr with a newline each, more than tail shows
+	forgot  bool       // last does not begin where stderr does
+	rate    [2]backoff.Bucket
+	dropped [2]int // by stream, since the last report
 }
 
 type stream int
@@ -51,6 +63,7 @@ func newNotes(cfg Config) *notes {
 		queue:   make(chan note, noteQueue),
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
+		rate:    [2]backoff.Bucket{{Burst: noteBurst, Every: notePause}, {Burst: noteBurst, Every: notePause}},
 	}
 	if n.redact == nil {
 		n.redact = func(line string) string { return line }
@@ -61,10 +74,30 @@ func newNotes(cfg Config) *notes {
 func (n *notes) stderr(l line) {
 	text := n.render(l)
 	n.remember(text)
-	n.put(note{stderrStream, text})
+	if n.admits(stderrStream) {
+		n.put(note{stderrStream, text})
+	}
 }
 
-func (n *notes) junk(l line) { n.put(note{junkStream, n.render(l)}) }
+func (n *notes) junk(l line) {
+	if n.admits(junkStream) {
+		n.put(note{junkStream, n.render(l)})
+	}
+}
+
+// admits reports whether one more line may be handed on, and counts it where not.
+func (n *notes) admits(from stream) bool {
+	if n.streams[from] == nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.rate[from].Take(time.Now()) {
+		return true
+	}
+	n.dropped[from]++
+	return false
+}
 
 // render redacts first and cuts afterwards. Where the line is longer than what was redacted, a
 // secret may have been cut at the far end, so that end is not shown.
@@ -96,9 +129,6 @@ func cut(text string, length int) string {
 }
 
 func (n *notes) put(note note) {
-	if n.streams[note.from] == nil {
-		return
-	}
 	select {
 	case n.queue <- note:
 	default:
@@ -111,38 +141,53 @@ func (n *notes) put(note note) {
 // deliver hands the lines on until close, and then those that still wait.
 func (n *notes) deliver() {
 	defer close(n.done)
+	due := time.NewTicker(reportPause)
+	defer due.Stop()
 	for {
 		select {
 		case note := <-n.queue:
 			n.hand(note)
-			continue
+		case <-due.C:
+			n.report(stderrStream)
+			n.report(junkStream)
 		case <-n.stop:
-		}
-		for {
-			select {
-			case note := <-n.queue:
-				n.hand(note)
-			default:
-				return
-			}
+			n.flush()
+			return
 		}
 	}
 }
 
+// flush hands on what still waits, and tells of all that was dropped.
+func (n *notes) flush() {
+	for {
+		select {
+		case note := <-n.queue:
+			n.hand(note)
+		default:
+			n.report(stderrStream)
+			n.report(junkStream)
+			return
+		}
+	}
+}
+
+// hand passes a line on, after a report of the lines that are missing before it where the last report is not of just now.
 func (n *notes) hand(note note) {
-	n.report(note.from)
+	if time.Since(n.reported[note.from]) >= reportPause {
+		n.report(note.from)
+	}
 	n.streams[note.from](note.text)
 }
 
-// report tells of lines that were dropped. Where one is, others wait in the queue: none goes
-// without a report.
+// report tells of the lines that were dropped since the last one.
 func (n *notes) report(from stream) {
 	n.mu.Lock()
 	dropped := n.dropped[from]
 	n.dropped[from] = 0
 	n.mu.Unlock()
 	if dropped > 0 {
-		n.streams[from](fmt.Sprintf("(%d lines dropped: they came faster than they could be recorded)", dropped))
+		n.reported[from] = time.Now()
+		n.streams[from](fmt.Sprintf("(%d lines dropped: they came faster than they are recorded)", dropped))
 	}
 }
 
@@ -152,22 +197,37 @@ func (n *notes) close() {
 	<-n.done
 }
 
-// remember keeps the newest lines that fit into the tail together.
+// tailWindow is what is kept of stderr: what the tail shows, and before it what a secret that the tail begins with may have.
+const tailWindow = tailLength + noteMargin
+
+// remember keeps the end of stderr.
 func (n *notes) remember(text string) {
-	text = cut(text, tailLength-1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.last = append(n.last, text)
-	n.lastLen += len(text) + 1
-	for n.lastLen > tailLength {
-		n.lastLen -= len(n.last[0]) + 1
-		n.last[0] = ""
-		n.last = n.last[1:]
+	n.last = append(append(n.last, text...), '\n')
+	if over := len(n.last) - tailWindow; over > 0 {
+		n.last = append(n.last[:0], n.last[over:]...)
+		n.forgot = true
 	}
 }
 
+// tail redacts once more, as a whole, since a secret may have line ends, and cuts afterwards. Where what is kept begins within
+// stderr, it may begin within a secret, so that its beginning is not shown.
 func (n *notes) tail() string {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	return strings.Join(n.last, "\n")
+	text, most := strings.TrimSuffix(string(n.last), "\n"), tailLength
+	forgot := n.forgot
+	n.mu.Unlock()
+	text = n.redact(text)
+	if forgot {
+		most = min(most, max(0, len(text)-noteMargin))
+	}
+	if len(text) <= most {
+		return text
+	}
+	text = text[len(text)-most:]
+	if _, lines, ok := strings.Cut(text, "\n"); ok {
+		return lines // whole ones
+	}
+	return strings.ToValidUTF8(text, "")
 }

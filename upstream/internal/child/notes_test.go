@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 )
 
@@ -40,15 +43,7 @@ func TestASlowListenerNeverHoldsTheChildUp(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	lines, dropped := 0, 0
-	for _, line := range said.lines {
-		var n int
-		if _, err := fmt.Sscanf(line, "(%d lines dropped:", &n); err == nil {
-			dropped += n
-		} else {
-			lines++
-		}
-	}
+	lines, dropped, _ := said.count()
 	if lines+dropped != 1000 || dropped == 0 || lines < noteQueue {
 		t.Errorf("%d lines and %d dropped, want 1000 together", lines, dropped)
 	}
@@ -58,9 +53,9 @@ func TestASlowListenerNeverHoldsTheChildUp(t *testing.T) {
 }
 
 func TestCloseWaitsForTheLastWordsOnStderr(t *testing.T) {
-	begun, ended := make(chan *Child, 1), false
+	begun, ended := make(chan *Child), false
 	cfg := play("say", "MUTTER=last words\n")
-	cfg.Redact = func(line string) string {
+	wait := sync.OnceFunc(func() {
 		for c := <-begun; c.Exit() == ""; { // until all but this has ended
 			runtime.Gosched()
 		}
@@ -68,10 +63,13 @@ func TestCloseWaitsForTheLastWordsOnStderr(t *testing.T) {
 			runtime.Gosched()
 		}
 		ended = true
+	})
+	cfg.Redact = func(line string) string {
+		wait() // for the line; the tail is redacted as a whole later
 		return line
 	}
 	c := start(t, cfg)
-	begun <- c
+	begun <- c // once its words are there
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -123,18 +121,110 @@ func TestACutNeverSplitsACharacter(t *testing.T) {
 
 func TestTheTailKeepsWholeLinesAndIsBounded(t *testing.T) {
 	n := newNotes(Config{})
-	for i := range 1000 {
-		n.remember(fmt.Sprintf("line %03d", i))
+	for i := range 10_000 {
+		n.remember(fmt.Sprintf("line %04d", i))
 	}
 	tail := n.tail()
-	if len(tail) > tailLength || !strings.HasSuffix(tail, "line 998\nline 999") || !strings.HasPrefix(tail, "line ") {
+	if len(tail) > tailLength || !strings.HasSuffix(tail, "line 9998\nline 9999") || !strings.HasPrefix(tail, "line ") {
 		t.Errorf("tail of %d bytes: %.40q…", len(tail), tail)
 	}
-	if len(tail) < tailLength-2*len("line 000\n") {
+	if len(tail) < tailLength-2*len("line 0000\n") {
 		t.Errorf("the tail has %d bytes, it may have %d", len(tail), tailLength)
 	}
-	n.remember(strings.Repeat("é", 3*tailLength))
+	if cap(n.last) > 4*tailWindow {
+		t.Errorf("%d bytes are kept", cap(n.last))
+	}
+	n.remember(strings.Repeat("é", tailWindow))
 	if tail := n.tail(); len(tail) > tailLength || len(tail) < tailLength-4 || !utf8.ValidString(tail) {
 		t.Errorf("one long line leaves a tail of %d bytes", len(tail))
 	}
+	n.remember("last words")
+	if tail := n.tail(); tail != "last words" {
+		t.Errorf("a short line after a long one leaves %q", tail)
+	}
+}
+
+// A secret over several lines is found wherever the tail, or what is kept for it, would begin within it: also where so much is
+// redacted behind it that it comes into view.
+func TestTheTailIsRedactedAcrossItsCut(t *testing.T) {
+	const key = "BEGIN\nsecret-line-1\nsecret-line-2\nsecret-line-3\nEND"
+	filler := strings.Repeat("z", 64)
+	for _, redacted := range []string{key, filler} {
+		redact := strings.NewReplacer(key, "*", redacted, "*").Replace
+		for _, size := range []int{tailLength, tailWindow} {
+			for after := size - 2*len(key); after < size; after++ {
+				n := newNotes(Config{Redact: redact})
+				n.remember(strings.Repeat("x", tailWindow)) // so that something is forgotten
+				for line := range strings.SplitSeq(key, "\n") {
+					n.remember(line)
+				}
+				n.remember(strings.Repeat(filler, size/len(filler))[:after])
+				if tail := n.tail(); strings.Contains(tail, "secret") || redacted == key && len(tail) < tailLength/2 {
+					t.Fatalf("%d after, %q redacted: the tail of %d bytes begins with %.60q", after, redacted, len(tail), tail)
+				}
+			}
+		}
+	}
+}
+
+// A server that does nothing but write fills no log, and every line is accounted for.
+func TestAFloodOfLinesIsCountedInsteadOfRecorded(t *testing.T) {
+	for name, from := range map[string]stream{"stderr": stderrStream, "junk": junkStream} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var said pad
+				n := newNotes(Config{Stderr: said.add, Junk: said.add})
+				go n.deliver()
+				write := func(lines int) {
+					for range lines {
+						if l := (line{text: []byte("word"), size: 4}); from == stderrStream {
+							n.stderr(l)
+						} else {
+							n.junk(l)
+						}
+						synctest.Wait() // so that the queue has room
+					}
+				}
+				want := func(lines, dropped, reports int) {
+					t.Helper()
+					synctest.Wait()
+					gotLines, gotDropped, gotReports := said.count()
+					if gotLines != lines || gotDropped != dropped || gotReports != reports {
+						t.Errorf("%d lines, %d dropped in %d reports; want %d, %d in %d", gotLines, gotDropped, gotReports, lines, dropped, reports)
+					}
+				}
+				write(noteBurst)
+				want(noteBurst, 0, 0)
+				write(500)
+				want(noteBurst, 0, 0)
+				<-time.After(notePause)
+				write(3) // the first tells what is missing before it
+				want(noteBurst+1, 500, 1)
+				<-time.After(notePause)
+				write(1)
+				want(noteBurst+2, 500, 1) // that is told at most every so often
+				<-time.After(reportPause)
+				want(noteBurst+2, 502, 2) // and also where no line follows
+				write(noteBurst + 7)
+				n.close()
+				want(2*noteBurst+2, 509, 3)
+			})
+		})
+	}
+}
+
+// count gives the lines, and what the reports of dropped ones among them tell.
+func (p *pad) count() (lines, dropped, reports int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, line := range p.lines {
+		var n int
+		if _, err := fmt.Sscanf(line, "(%d lines dropped:", &n); err == nil {
+			dropped += n
+			reports++
+		} else {
+			lines++
+		}
+	}
+	return lines, dropped, reports
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"syscall"
+
+	"mcp-gateway/internal/process"
 )
 
 // A Server is a child as a configuration has it, for the engines of all revisions.
@@ -16,6 +18,9 @@ type Server struct {
 	InheritEnv bool     // beside all of them
 	Dir        string   // where it runs; empty is the gateway's own directory
 
+	// Started is told of each process that was started, before it is sent anything. Nil tells nobody.
+	Started func(pid int)
+
 	// Set by tests whose child cannot be ended.
 	Grace Grace
 	Kill  func(group int, signal syscall.Signal) error
@@ -23,7 +28,7 @@ type Server struct {
 
 // Start starts the server, and logs what it writes beside the protocol, redacted by scrub. ctx bounds the start.
 func (s *Server) Start(ctx context.Context, log *slog.Logger, scrub func(string) string) (*Child, error) {
-	return Start(ctx, Config{
+	c, err := Start(ctx, Config{
 		Command: s.Command, Args: s.Args, Dir: s.Dir,
 		Env:    Environ(s.InheritEnv, s.Env),
 		Redact: scrub,
@@ -31,6 +36,15 @@ func (s *Server) Start(ctx context.Context, log *slog.Logger, scrub func(string)
 		Junk:   func(line string) { log.Warn("server wrote what is no message to its stdout", "line", line) },
 		Grace:  s.Grace, Kill: s.Kill,
 	})
+	if err == nil && s.Started != nil {
+		s.Started(c.PID())
+	}
+	return c, err
+}
+
+// Find is the path of the program that Start would start.
+func (s *Server) Find() (string, error) {
+	return process.Find(process.Config{Command: s.Command, Dir: s.Dir, Env: Environ(s.InheritEnv, s.Env)})
 }
 
 // quoted bounds what an error shows of the server's last words.
@@ -38,8 +52,7 @@ const quoted = 1 << 10
 
 // LastWords adds to an error the end of the server's stderr, redacted, in one line. After Close nothing is missing of it.
 func (c *Child) LastWords(err error) error {
-	tail := c.notes.redact(c.Tail()) // once more as a whole: a secret may have line ends
-	tail = strings.Join(strings.FieldsFunc(tail, func(r rune) bool { return r == '\n' || r == '\r' }), " | ")
+	tail := strings.Join(strings.FieldsFunc(c.Tail(), func(r rune) bool { return r == '\n' || r == '\r' }), " | ")
 	if tail == "" {
 		return err
 	}

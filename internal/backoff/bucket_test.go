@@ -1,0 +1,30 @@
+package backoff
+
+import (
+	"testing"
+	"time"
+)
+
+func TestABucketLetsABurstPassAndThenASteadyFew(t *testing.T) {
+	now := time.Date(2026, 7, 28, 0, 0, 0, 0, time.UTC)
+	b := Bucket{Burst: 3, Every: 10 * time.Millisecond}
+	passed := func(d time.Duration, events int) (n int) {
+		for range events {
+			if b.Take(now) {
+				n++
+			}
+			now = now.Add(d / time.Duration(events))
+		}
+		return n
+	}
+	if got := passed(0, 10); got != 3 {
+		t.Errorf("%d of ten at once passed, want 3", got)
+	}
+	if got := passed(time.Second, 1000); got != 99 {
+		t.Errorf("%d of 1,000 in a second passed, want 99", got)
+	}
+	now = now.Add(time.Hour)
+	if got := passed(0, 10); got != 3 {
+		t.Errorf("%d passed after an hour, want no more than a burst", got)
+	}
+}
