@@ -74,7 +74,7 @@ func (p piped) explain(err error) error { return err }
 // pipe makes calls over frames.
 func (u *Upstream) pipe(frames pipe.Frames) piped {
 	return piped{pipe.New(frames, pipe.Config{
-		Concurrency: u.cfg.Concurrency, OnNotification: u.changed, Log: u.cfg.Log.With("upstream", u.cfg.ID),
+		OnNotification: u.changed, Log: u.cfg.Log.With("upstream", u.cfg.ID),
 	})}
 }
 

@@ -3,19 +3,37 @@ package legacy
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/sse"
 	"mcp-gateway/internal/wire"
 	"mcp-gateway/upstream"
+	"mcp-gateway/upstream/internal/link"
 )
 
 // maxBatch bounds the messages in one array.
 const maxBatch = 1000
 
-// follow reads the server's own stream for as long as the session lives.
+const (
+	// leastFollow and mostFollow are the pauses before the server's own stream is opened again, beside those that the server asks
+	// for, while it keeps ending soon.
+	leastFollow = 100 * time.Millisecond
+	mostFollow  = 10 * time.Second
+)
+
+// follow reads the server's own stream for as long as the session lives. A server that ends it as soon as it is open, and wants
+// it back at once, is asked ever more rarely.
 func (c *httpConn) follow() {
-	opened, err := c.t.client.Follow(c.life, c.headers, c.take)
+	pace, last := link.NewPace(leastFollow, mostFollow), time.Time{}
+	header := func() http.Header { // which is asked for just before the stream is opened
+		if !last.IsZero() {
+			pace.Wait(c.life, time.Since(last))
+		}
+		last = time.Now()
+		return c.headers()
+	}
+	opened, err := c.t.client.Follow(c.life, header, c.take)
 	e, ok := errors.AsType[*upstream.Error](err)
 	switch {
 	case !ok:

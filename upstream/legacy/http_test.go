@@ -15,8 +15,13 @@ func TestContractOverHTTP(t *testing.T) {
 			upstreamtest.Run(t, upstreamtest.Transport{
 				Revision: mcp.LegacyLatest, Alone: true,
 				Start: func(t *testing.T, h upstreamtest.Handler) upstream.Upstream {
-					u, _ := overHTTP(t, upstreamtest.Streamable(t, events, h).URL)
+					u, _ := overHTTP(t, upstreamtest.Streamable(t, events, h).URL, func(c *Config) { c.HTTP.Credential = new(upstreamtest.Credential) })
 					return u
+				},
+				Mute: func(t *testing.T) (upstream.Upstream, <-chan struct{}) {
+					address, taken := upstreamtest.Mute(t)
+					u, _ := overHTTP(t, "http://"+address)
+					return u, taken
 				},
 			})
 		})

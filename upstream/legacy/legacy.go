@@ -37,7 +37,8 @@ type Config struct {
 
 	StartTimeout               time.Duration
 	ReconnectMin, ReconnectMax time.Duration
-	Concurrency                int // calls in flight on a message pipe; 0 is 32
+	Concurrency                int // calls in flight; 0 is no limit
+	Queue                      int // calls that may wait for one of them to end
 	Log                        *slog.Logger
 
 	// Scrub replaces secrets in what the server says outside the protocol, before it is cut to a length. Nil changes nothing.
@@ -65,6 +66,7 @@ type Upstream struct {
 	cfg       Config
 	transport transport
 	link      *link.Link[*session]
+	limit     *link.Limit
 }
 
 var _ upstream.Upstream = (*Upstream)(nil)
@@ -80,14 +82,28 @@ func New(cfg Config) *Upstream {
 		ID: cfg.ID, Dial: u.dial, StartTimeout: cfg.StartTimeout,
 		Min: cfg.ReconnectMin, Max: cfg.ReconnectMax, Log: cfg.Log,
 	})
+	u.limit = link.NewLimit(cfg.Concurrency, cfg.Queue, u.link.Status)
 	return u
 }
 
 // Start begins the first attempt to connect and returns at once.
 func (u *Upstream) Start() { u.link.Start() }
 
+// Refuse is in the place of Start where another process holds the upstream's: nothing is started beside it. err says which.
+func (u *Upstream) Refuse(err error) { u.link.Refuse(err) }
+
 // Status is the state now, and a channel that is closed at the next change.
 func (u *Upstream) Status() (upstream.Status, <-chan struct{}) { return u.link.Status() }
+
+// Load is how many calls are in flight, how many wait for one of them to end, and how many did not fit.
+func (u *Upstream) Load() upstream.Load { return u.limit.Load() }
+
+// Quiesce begins no connection any more: calls that wait for one, or for their turn, end as not sent. Those in flight go on, and
+// so does the session. It returns at once; Close is owed.
+func (u *Upstream) Quiesce() {
+	u.link.Quiesce()
+	u.limit.Quiesce()
+}
 
 // Close ends the connection to the server, its process and all that it started, and waits for that. The error holds a
 // *process.HeldError where it could not; a later Close tries again.
@@ -106,6 +122,12 @@ func (u *Upstream) Close() error {
 // Call sends req, once more within its budget after a 401, or where the server had ended the session before it read req.
 // Its client and target have no place in these revisions and are ignored.
 func (u *Upstream) Call(ctx context.Context, req *upstream.Request) (*upstream.Response, error) {
+	if req.Method != mcp.MethodDiscover { // which is not sent
+		if err := u.limit.Acquire(ctx); err != nil {
+			return nil, err
+		}
+		defer u.limit.Release()
+	}
 	s, err := u.link.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -170,9 +192,16 @@ func resultType(result wire.Object) string {
 	return mcp.ResultComplete
 }
 
-// changed tells the link of a list that changed; the server's other notifications belong to no call and end here.
+// changed counts what the server tells that has changed; its other notifications belong to no call and end here.
 func (u *Upstream) changed(method string, _ wire.Object) {
-	if method == mcp.NotificationToolsChanged {
-		u.link.ListChanged()
+	switch method {
+	case mcp.NotificationToolsChanged:
+		u.link.Changed(link.Tools)
+	case mcp.NotificationPromptsChanged:
+		u.link.Changed(link.Prompts)
+	case mcp.NotificationResourcesChanged:
+		u.link.Changed(link.Resources)
+	case mcp.NotificationResourceUpdated:
+		u.link.Changed(link.Updated)
 	}
 }

@@ -34,7 +34,7 @@ func config(t *testing.T, env ...string) (Config, *logged) {
 	out := new(logged)
 	return Config{
 		ID: "u", Stdio: &Stdio{Command: command, Env: env}, Version: "v0", StartTimeout: time.Minute,
-		ReconnectMin: time.Millisecond, ReconnectMax: 10 * time.Millisecond,
+		ReconnectMin: time.Millisecond, ReconnectMax: time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}, out
 }
@@ -91,10 +91,16 @@ func (l *logged) String() string {
 
 func TestContract(t *testing.T) {
 	upstreamtest.Run(t, upstreamtest.Transport{
-		Revision: mcp.LegacyLatest,
+		Revision: mcp.LegacyLatest, Costly: true,
 		Start: func(t *testing.T, h upstreamtest.Handler) upstream.Upstream {
 			u, _ := scripted(t, h)
 			return u
+		},
+		Mute: func(t *testing.T) (upstream.Upstream, <-chan struct{}) {
+			command, env, taken := upstreamtest.MuteStdio(t)
+			cfg, _ := config(t, env...)
+			cfg.Stdio.Command = command
+			return begin(t, cfg), taken
 		},
 	})
 }

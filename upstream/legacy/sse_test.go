@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -41,6 +42,7 @@ type stream struct {
 	gone bool // nothing may be written any more
 	dead chan struct{}
 	once sync.Once
+	half bool // it is dead in one direction only
 }
 
 // streams runs the server, whose stream is at /sse.
@@ -74,7 +76,12 @@ func (s *streamServer) get(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-r.Context().Done():
 	case <-out.dead:
+		out.leave()
 		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			if out.half {
+				_ = c.(*net.TCPConn).CloseWrite()
+				_, _ = io.Copy(io.Discard, c)
+			}
 			_ = c.Close()
 		}
 	}
@@ -139,6 +146,14 @@ func (s *stream) Part(text string) {
 // Die cuts the stream.
 func (s *stream) Die() { s.once.Do(func() { close(s.dead) }) }
 
+// HalfClose ends the stream, and leaves its connection to the engine.
+func (s *stream) HalfClose() {
+	s.once.Do(func() {
+		s.half = true
+		close(s.dead)
+	})
+}
+
 func overStream(c *Config, r *Remote) { c.SSE = r }
 
 // streamUpstream is an upstream at address that has begun to connect.
@@ -154,6 +169,11 @@ func TestContractOverSSE(t *testing.T) {
 		Start: func(t *testing.T, h upstreamtest.Handler) upstream.Upstream {
 			u, _ := streamUpstream(t, streams(t, &streamServer{h: h}))
 			return u
+		},
+		Mute: func(t *testing.T) (upstream.Upstream, <-chan struct{}) {
+			address, taken := upstreamtest.Mute(t)
+			u, _ := streamUpstream(t, "http://"+address)
+			return u, taken
 		},
 	})
 }

@@ -278,3 +278,45 @@ func TestWhatDoesNotProveThatHeadersWereRefused(t *testing.T) {
 		})
 	}
 }
+
+// Log messages are asked for where somebody takes them and where each is known to be of its call.
+func TestLogLevel(t *testing.T) {
+	const asks = `"io.modelcontextprotocol/logLevel":`
+	for _, test := range []struct {
+		name, level, params string
+		notify              func(upstream.Notification)
+		want                string
+	}{
+		{"wanted", "warning", `{"name":"x"}`, func(upstream.Notification) {}, asks + `"warning"`},
+		{"wanted by nobody", "debug", `{"name":"x"}`, nil, ""},
+		{"not wanted", "", `{"name":"x"}`, func(upstream.Notification) {}, ""},
+		{"forged", "", `{"name":"x","_meta":{` + asks + `"debug","a":1}}`, func(upstream.Notification) {}, ""},
+		{"forged and wanted", "error", `{"name":"x","_meta":{` + asks + `"debug","a":1}}`, func(upstream.Notification) {}, asks + `"error"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := func(r *upstreamtest.Request) {
+				meta, _ := r.Message.Params.Value("_meta")
+				if strings.Count(string(meta), asks) != min(1, len(test.want)) || !strings.Contains(string(meta), test.want) {
+					t.Errorf("the server got %s, want %q", meta, test.want)
+				}
+				r.Result("")
+			}
+			u := started(t, upstreamtest.HTTP(t, h).URL)
+			req := &upstream.Request{
+				Method: mcp.MethodToolsCall, Target: "x", Params: parse(t, test.params), Notify: test.notify, Client: upstream.Client{LogLevel: test.level},
+			}
+			if _, err := u.Call(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+			child, _ := scriptedChild(t, func(r *upstreamtest.Request) {
+				if meta, _ := r.Message.Params.Value("_meta"); strings.Contains(string(meta), asks) {
+					t.Errorf("the server on a pipe got %s", meta)
+				}
+				r.Result("")
+			})
+			if _, err := child.Call(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}

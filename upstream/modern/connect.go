@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/wire"
@@ -32,12 +33,53 @@ type conn interface {
 	// ask sends req with the metadata of this hop, and waits for its reply, a result or the server's own error. Its own error is
 	// an *upstream.Error.
 	ask(ctx context.Context, req *upstream.Request) (exchange.Reply, error)
+	// listen sends subscriptions/listen, and returns with its end as ask does. What the server sends for it goes to hear, one after
+	// another, which must not wait.
+	listen(ctx context.Context, req *upstream.Request, hear func(upstream.Notification)) (exchange.Reply, error)
 	// explain adds to the error of a failed server/discover what the connection knows of it, after Close.
 	explain(err error) error
 }
 
-// A session is the time between a successful server/discover and the end of its connection.
-type session struct{ conn }
+// A session is the time between a successful server/discover and the end of its connection, or the server's of which that tells.
+type session struct {
+	conn
+	end       context.CancelFunc // of the listening; nil where there is none
+	listening sync.WaitGroup
+	failed    chan struct{} // closed by fail
+	err       error         // why, after failed; only the listening fails a session
+}
+
+// Done is closed once the session has ended by itself.
+func (s *session) Done() <-chan struct{} {
+	if done := s.conn.Done(); done != nil {
+		return done
+	}
+	return s.failed
+}
+
+// Err says why, after Done.
+func (s *session) Err() error {
+	if s.conn.Done() != nil {
+		return s.conn.Err()
+	}
+	return s.err
+}
+
+// fail ends a session whose connection cannot tell that the server has gone.
+func (s *session) fail(err error) {
+	s.err = err
+	close(s.failed)
+}
+
+// Close ends the listening and the connection.
+func (s *session) Close() error {
+	if s.end != nil {
+		s.end()
+	}
+	err := s.conn.Close()
+	s.listening.Wait()
+	return err
+}
 
 // dial asks the server who it is. It gives up for good only where the server states, in JSON-RPC, that it speaks another
 // revision; whatever else stands in between may come and go.
@@ -46,9 +88,10 @@ func (u *Upstream) dial(ctx context.Context) (*session, link.Info, error) {
 	if err != nil {
 		return nil, link.Info{}, err
 	}
-	s := &session{c}
+	s := &session{conn: c, failed: make(chan struct{})}
 	info, err := u.discover(ctx, c)
 	if err == nil {
+		s.subscribe(ctx, u, info.Discover)
 		return s, info, nil
 	}
 	closed := c.Close()

@@ -1,6 +1,7 @@
 package modern
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"net/http"
@@ -15,23 +16,27 @@ import (
 
 // overHTTP is the transport to a server at a url, and the one connection to it: each request stands alone.
 type overHTTP struct {
-	u      *Upstream
-	client *exchange.Client
-	header http.Header // of every request
-	ids    atomic.Int64
-	ending atomic.Bool
+	u       *Upstream
+	client  *exchange.Client // of the calls
+	listens *exchange.Client // of the one that lasts, whose connection and share of large events are its own
+	header  http.Header      // of every request
+	ids     atomic.Int64
+	ending  atomic.Bool
 }
 
 func newHTTP(u *Upstream) *overHTTP {
 	cfg := exchange.Config{URL: u.cfg.URL, Credential: u.cfg.Credential, Transport: u.cfg.Transport, Log: u.cfg.Log}
-	return &overHTTP{u: u, client: exchange.New(cfg), header: fixedHeader(u.cfg)}
+	return &overHTTP{u: u, client: exchange.New(cfg), listens: exchange.New(cfg), header: fixedHeader(u.cfg)}
 }
 
 func (h *overHTTP) open(context.Context) (conn, error) { return h, nil }
 
 func (h *overHTTP) closing() { h.ending.Store(true) }
 
-func (h *overHTTP) close() { h.client.Close() }
+func (h *overHTTP) close() {
+	h.client.Close()
+	h.listens.Close()
+}
 
 func (h *overHTTP) hint() string {
 	return "a server with an initialize handshake needs `protocol: legacy`, one with an SSE endpoint also `transport: sse`"
@@ -39,17 +44,17 @@ func (h *overHTTP) hint() string {
 
 func (h *overHTTP) explain(err error) error { return err }
 
-// Done is never closed: nothing on the wire tells that the server has gone but a call that cannot reach it.
+// Done is none: nothing on the wire tells that the server has gone but a call that cannot reach it, and a listen that breaks off.
 func (h *overHTTP) Done() <-chan struct{} { return nil }
 
-// Err is not asked, since Done is never closed.
+// Err is not asked, since Done is none.
 func (h *overHTTP) Err() error { return nil }
 
 // Close ends the calls in flight where the upstream is being closed. A session that was lost leaves them: they run on
 // connections of their own, and one call's dial says nothing about another's reply.
 func (h *overHTTP) Close() error {
 	if h.ending.Load() {
-		h.client.Close()
+		h.close()
 	}
 	return nil
 }
@@ -62,6 +67,21 @@ func (h *overHTTP) ask(ctx context.Context, req *upstream.Request) (exchange.Rep
 	body, id := h.u.body(strconv.AppendInt(room[:0], n, 10), req, params)
 	return h.client.Do(ctx, &exchange.Request{
 		ID: id, Body: body, Header: h.headerOf(req), Notify: notify, Hold: req.Hold, Resend: req.Resend,
+	})
+}
+
+// listen posts the request, whose stream stays open. A message of it that names no subscription is its own, one that names
+// another's is dropped.
+func (h *overHTTP) listen(ctx context.Context, req *upstream.Request, hear func(upstream.Notification)) (exchange.Reply, error) {
+	body, id := h.u.body(strconv.AppendInt(nil, h.ids.Add(1), 10), req, req.Params)
+	return h.listens.Do(ctx, &exchange.Request{
+		ID: id, Body: body, Header: h.headerOf(req), Resend: req.Resend,
+		Notify: func(n upstream.Notification) {
+			meta, _ := n.Params.Object("_meta")
+			if raw, ok := meta.Value(mcp.MetaSubscriptionID); !ok || bytes.Equal(raw, id) {
+				hear(n)
+			}
+		},
 	})
 }
 
@@ -88,9 +108,14 @@ func (h *overHTTP) headerOf(req *upstream.Request) http.Header {
 	return out
 }
 
-// body is req with other params as a message with the given id, in one piece, and the id as it stands there.
+// body is req with other params as a message with the given id, in one piece, and the id as it stands there. Log messages that
+// nobody takes are not asked for.
 func (u *Upstream) body(id []byte, req *upstream.Request, params wire.Object) (body, idInBody []byte) {
-	meta := u.metaOf(params, req.Client)
+	client := req.Client
+	if req.Notify == nil {
+		client.LogLevel = ""
+	}
+	meta := u.metaOf(params, client)
 	size := len(params.Raw()) + len(meta) + len(req.Method) + len(id) + 64
 	body = wire.AppendRequest(make([]byte, 0, size), id, req.Method, nil)
 	body = append(body[:len(body)-1], `,"params":`...)

@@ -3,9 +3,11 @@
 //
 // It is pinned to that revision: an upstream is live once server/discover has named it, and nothing is sent before. There is
 // no session on the wire. What the engine holds as one is the belief that the server is there and speaks the revision; it
-// ends when the server cannot be reached, or its process ends, so that what comes back is asked again who it is.
+// ends when the server cannot be reached, its process ends, or another answers in its place, so that what comes back is asked
+// again who it is.
 //
-// Start with [Upstream.Call]; connect.go has the one request that comes before, http.go and stdio.go carry the requests.
+// Start with [Upstream.Call]; connect.go has the one request that comes before, listen.go the one that lasts; http.go and
+// stdio.go carry the requests.
 package modern
 
 import (
@@ -48,7 +50,8 @@ type Config struct {
 
 	StartTimeout               time.Duration
 	ReconnectMin, ReconnectMax time.Duration
-	Concurrency                int // calls in flight over stdio; 0 is 32
+	Concurrency                int // calls in flight; 0 is no limit
+	Queue                      int // calls that may wait for one of them to end
 	Log                        *slog.Logger
 
 	// Scrub replaces secrets in what the server says outside the protocol, before it is cut to a length. Nil changes nothing.
@@ -60,6 +63,7 @@ type Upstream struct {
 	cfg       Config
 	transport transport
 	link      *link.Link[*session]
+	limit     *link.Limit
 	info      []byte // clientInfo
 	meta      []byte // _meta of a request whose client declares nothing
 }
@@ -75,19 +79,33 @@ func New(cfg Config) *Upstream {
 		u.transport = newHTTP(u)
 	}
 	u.info = append(wire.AppendString([]byte(`{"name":"mcp-gateway","version":`), version(cfg)), '}')
-	u.meta = wire.Object{}.AppendEdited(nil, u.metaEdits(nil)...)
+	u.meta = wire.Object{}.AppendEdited(nil, u.metaEdits(upstream.Client{})...)
 	u.link = link.New(link.Config[*session]{
 		ID: cfg.ID, Dial: u.dial, StartTimeout: cfg.StartTimeout,
 		Min: cfg.ReconnectMin, Max: cfg.ReconnectMax, AlwaysTry: cfg.Stdio == nil, Log: cfg.Log,
 	})
+	u.limit = link.NewLimit(cfg.Concurrency, cfg.Queue, u.link.Status)
 	return u
 }
 
 // Start begins the first attempt to connect and returns at once.
 func (u *Upstream) Start() { u.link.Start() }
 
+// Refuse is in the place of Start where another process holds the upstream's: nothing is started beside it. err says which.
+func (u *Upstream) Refuse(err error) { u.link.Refuse(err) }
+
 // Status is the state now, and a channel that is closed at the next change.
 func (u *Upstream) Status() (upstream.Status, <-chan struct{}) { return u.link.Status() }
+
+// Load is how many calls are in flight, how many wait for one of them to end, and how many did not fit.
+func (u *Upstream) Load() upstream.Load { return u.limit.Load() }
+
+// Quiesce begins no connection any more: calls that wait for one, or for their turn, end as not sent. Those in flight go on, and
+// so does what is connected. It returns at once; Close is owed.
+func (u *Upstream) Quiesce() {
+	u.link.Quiesce()
+	u.limit.Quiesce()
+}
 
 // Close ends the calls in flight, all connections and the server's process with all that it started, and waits for that. The
 // error holds a *process.HeldError where it could not; a later Close tries again.
@@ -103,6 +121,10 @@ func (u *Upstream) Close() error {
 // Where a HopError's chain holds upstream.ErrHeaderMismatch, the server has refused the headers of Mcp-Param-* before it
 // ran anything.
 func (u *Upstream) Call(ctx context.Context, req *upstream.Request) (*upstream.Response, error) {
+	if err := u.limit.Acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer u.limit.Release()
 	s, err := u.link.Session(ctx)
 	if err != nil {
 		return nil, err

@@ -28,16 +28,25 @@ func TestContract(t *testing.T) {
 		upstreamtest.Run(t, upstreamtest.Transport{
 			Revision: mcp.Modern, Alone: true,
 			Start: func(t *testing.T, h upstreamtest.Handler) upstream.Upstream {
-				return started(t, upstreamtest.HTTP(t, h).URL)
+				return started(t, upstreamtest.HTTP(t, h).URL, func(cfg *Config) { cfg.Credential = new(upstreamtest.Credential) })
+			},
+			Mute: func(t *testing.T) (upstream.Upstream, <-chan struct{}) {
+				address, taken := upstreamtest.Mute(t)
+				return started(t, "http://"+address), taken
 			},
 		})
 	})
 	t.Run("stdio", func(t *testing.T) {
 		upstreamtest.Run(t, upstreamtest.Transport{
-			Revision: mcp.Modern,
+			Revision: mcp.Modern, Costly: true,
 			Start: func(t *testing.T, h upstreamtest.Handler) upstream.Upstream {
 				u, _ := scriptedChild(t, h)
 				return u
+			},
+			Mute: func(t *testing.T) (upstream.Upstream, <-chan struct{}) {
+				command, env, taken := upstreamtest.MuteStdio(t)
+				u, _ := startedChild(t, command, env)
+				return u, taken
 			},
 		})
 	})

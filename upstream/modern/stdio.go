@@ -36,7 +36,7 @@ func (o *overStdio) open(ctx context.Context) (conn, error) {
 		return nil, err
 	}
 	return &childConn{u: o.u, child: c, Pipe: pipe.New(c, pipe.Config{
-		Concurrency: o.u.cfg.Concurrency, NoAnswers: true, Log: log,
+		NoAnswers: true, Log: log,
 		OnNotification: func(method string, _ wire.Object) {
 			log.LogAttrs(context.Background(), slog.LevelDebug, "server's notification belongs to no call; dropped",
 				slog.String("method", method[:min(len(method), 100)]))
@@ -50,11 +50,20 @@ func (o *overStdio) close() {}
 
 func (o *overStdio) hint() string { return stdioHint }
 
-// ask sends req, which is canceled on the wire when ctx ends, except server/discover.
+// ask sends req, which is canceled on the wire when ctx ends, except server/discover. Log messages on a pipe name no call, so
+// that none are asked for.
 func (c *childConn) ask(ctx context.Context, req *upstream.Request) (exchange.Reply, error) {
-	params := req.Params.Edited(wire.Edit{Name: "_meta", Value: c.u.metaOf(req.Params, req.Client)})
+	client := req.Client
+	client.LogLevel = ""
+	params := req.Params.Edited(wire.Edit{Name: "_meta", Value: c.u.metaOf(req.Params, client)})
 	m, err := c.Call(ctx, req.Method, params, req.Notify, req.Hold)
 	return exchange.Reply{Message: m}, err
+}
+
+// listen sends a request that is open as long as the child.
+func (c *childConn) listen(ctx context.Context, req *upstream.Request, hear func(upstream.Notification)) (exchange.Reply, error) {
+	req.Notify = hear
+	return c.ask(ctx, req)
 }
 
 // explain tells how the child ended or that it is silent, and its last words.

@@ -3,6 +3,7 @@ package upstreamtest
 import (
 	"bytes"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,13 +14,14 @@ import (
 	"mcp-gateway/internal/wire"
 )
 
-// Discovered is the result of server/discover that the server of HTTP gives.
+// Discovered is a result of server/discover that announces nothing to listen to.
 const Discovered = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}`
 
 // HTTP runs a modern server over Streamable HTTP until the test ends. A request whose first message is its response is
-// answered in JSON, any other as a stream.
+// answered in JSON, any other as a stream. It takes listens for changes of its lists.
 func HTTP(t *testing.T, h Handler) *httptest.Server {
 	t.Helper()
+	var open listens
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -31,11 +33,16 @@ func HTTP(t *testing.T, h Handler) *httptest.Server {
 			return
 		}
 		out := &reply{t: t, w: w, id: m.ID}
-		if m.Method == mcp.MethodDiscover {
-			out.Send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + Discovered + `}`)
+		switch m.Method {
+		case mcp.MethodDiscover:
+			out.Send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + announcing + `}`)
+			return
+		case mcp.MethodListen:
+			out.open()
+			out.listen(&open, m, r.Context().Done())
 			return
 		}
-		h(&Request{Message: m, Revision: mcp.Modern, Canceled: r.Context().Done(), Sender: out})
+		h(&Request{Message: m, Revision: mcp.Modern, Canceled: r.Context().Done(), Sender: announcer{out, &open}})
 	}))
 	t.Cleanup(s.Close)
 	return s
@@ -99,10 +106,34 @@ func (r *reply) write(text string) {
 
 // Die cuts the connection.
 func (r *reply) Die() {
+	if c := r.hijack(); c != nil {
+		_ = c.Close()
+	}
+}
+
+func (r *reply) hijack() net.Conn {
 	c, _, err := http.NewResponseController(r.w).Hijack()
 	if err != nil {
 		r.t.Errorf("cannot cut the connection: %v", err)
-		return
+		return nil
 	}
-	_ = c.Close()
+	return c
+}
+
+// HalfClose ends the server's direction, and takes what comes until the engine ends the other.
+func (r *reply) HalfClose() {
+	if c := r.hijack(); c != nil {
+		_ = c.(*net.TCPConn).CloseWrite() // it fails where the engine has cut it
+		_, _ = io.Copy(io.Discard, c)
+		_ = c.Close()
+	}
+}
+
+// Refuse answers with a status, and a text that is no message.
+func (r *reply) Refuse(status int) bool {
+	if r.stream || r.begun {
+		return false
+	}
+	http.Error(r.w, "refused", status)
+	return true
 }

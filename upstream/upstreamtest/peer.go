@@ -26,6 +26,10 @@ type Transport struct {
 	// Alone says that what a server sends for a request travels apart from all else, as in the response to a POST: a broken
 	// message there is that request's, and so is a log message.
 	Alone bool
+	// Mute starts an engine in front of a server that takes its connection, which closes taken, and never says a word.
+	Mute func(t *testing.T) (u upstream.Upstream, taken <-chan struct{})
+	// Costly says that a connection takes long to begin, as a process does: there are fewer of them.
+	Costly bool
 	// Lacks is what the transport cannot express. The cases that need it are left out.
 	Lacks Feature
 }
@@ -33,8 +37,15 @@ type Transport struct {
 // A Feature is something that not every transport can express.
 type Feature uint
 
-// Parts is a message that arrives in parts. Without it in Lacks, the Sender of the transport is a [Parter].
-const Parts Feature = 1 << iota
+// The features.
+const (
+	// Parts is a message that arrives in parts. Without it in Lacks, the Sender of the transport is a [Parter].
+	Parts Feature = 1 << iota
+	// Halves is a connection that the server ends in its own direction only. Without it in Lacks, the Sender is a [HalfCloser].
+	Halves
+	// Mutes is a server that says nothing. Without it in Lacks, the Transport has a Mute.
+	Mutes
+)
 
 // A Handler answers one request. It runs in a goroutine of its own, and the request is over when it returns.
 type Handler func(r *Request)
@@ -59,6 +70,45 @@ type Sender interface {
 type Parter interface {
 	// Part sends the next part of one message. The Send after it sends what is left and ends it; Die cuts it off.
 	Part(text string)
+}
+
+// A HalfCloser is a Sender that can end its direction of the connection, and go on to take what comes in the other.
+type HalfCloser interface {
+	HalfClose()
+}
+
+// A Forgetter is a Sender whose server has sessions, and can end the request's without having read the request.
+type Forgetter interface {
+	Forget()
+}
+
+// A Refuser is a Sender that can answer with a status of HTTP's in place of a message. It reports false where a response has
+// begun.
+type Refuser interface {
+	Refuse(status int) bool
+}
+
+// An Announcer is a Sender whose server tells of changes apart from any request, to those that listen.
+type Announcer interface {
+	Announce(method string)
+}
+
+// Announce tells of a change, by the means of the transport.
+func (r *Request) Announce(method string) {
+	if a, ok := r.Sender.(Announcer); ok {
+		a.Announce(method)
+		return
+	}
+	r.Notification(method, "")
+}
+
+// lose ends the session, without the request if that is possible, else with its connection.
+func (r *Request) lose() {
+	if f, ok := r.Sender.(Forgetter); ok {
+		f.Forget()
+		return
+	}
+	r.Die()
 }
 
 // Part sends the next part of a message, as a Parter does.

@@ -36,19 +36,43 @@ func Child() {
 		_, _ = io.Copy(conn, os.Stdin)
 		os.Exit(0) // as a server should when its stdin ends
 	}()
-	_, _ = io.Copy(os.Stdout, conn)
+	for text := make([]byte, 64<<10); err == nil; {
+		var n int
+		n, err = conn.Read(text)
+		out, half := bytes.CutSuffix(text[:n], []byte(halfClosed))
+		_, _ = os.Stdout.Write(out)
+		if half {
+			_ = os.Stdout.Close()
+			select {} // until stdin ends
+		}
+	}
 	os.Exit(crashed)
 }
 
+// halfClosed makes the child close its stdout, and go on to read.
+const halfClosed = "\x04"
+
 // Stdio is a server over stdio until the test ends: a command with the variables it needs in its environment. The command is
 // the test binary itself, which carries the lines to and from h. It is legacy or modern as the engine begins: its handshake takes
-// any revision, and it answers server/discover.
+// any revision, and it answers server/discover and takes listens for changes of its lists.
 func Stdio(t *testing.T, h Handler) (command string, env []string) {
+	t.Helper()
+	return carried(t, accept(t, func(conn net.Conn) { serveLines(t, conn, h) }))
+}
+
+// carried is the command that carries its lines to and from the address.
+func carried(t *testing.T, address string) (command string, env []string) {
 	t.Helper()
 	command, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return command, []string{stdioAddress + "=" + address, FastExit}
+}
+
+// accept serves connections until the test ends, and gives the address for them.
+func accept(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -60,19 +84,42 @@ func Stdio(t *testing.T, h Handler) (command string, env []string) {
 			if err != nil {
 				return
 			}
-			running.Go(func() { serveLines(t, conn, h) })
+			running.Go(func() { serve(conn) })
 		}
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
 		running.Wait()
 	})
-	return command, []string{stdioAddress + "=" + listener.Addr().String(), FastExit}
+	return listener.Addr().String()
+}
+
+// Mute runs a server that takes connections, the first of which closes taken, and never says a word. Its address is that of a
+// socket.
+func Mute(t *testing.T) (address string, taken <-chan struct{}) {
+	t.Helper()
+	heard := make(chan struct{})
+	var once sync.Once
+	return accept(t, func(conn net.Conn) {
+		defer conn.Close()
+		_, _ = conn.Read(make([]byte, 1)) // what there is to take is the first message
+		once.Do(func() { close(heard) })
+		_, _ = io.Copy(io.Discard, conn)
+	}), heard
+}
+
+// MuteStdio is Mute as a command.
+func MuteStdio(t *testing.T) (command string, env []string, taken <-chan struct{}) {
+	t.Helper()
+	address, taken := Mute(t)
+	command, env = carried(t, address)
+	return command, env, taken
 }
 
 // A lines is one child's connection.
 type lines struct {
 	conn net.Conn
+	open listens
 	mu   sync.Mutex // guards writes
 }
 
@@ -92,6 +139,12 @@ func (l *lines) Part(text string) {
 
 // Die ends the child.
 func (l *lines) Die() { _ = l.conn.Close() }
+
+// HalfClose closes the child's stdout.
+func (l *lines) HalfClose() {
+	l.Part(halfClosed)
+	_ = l.conn.(*net.TCPConn).CloseWrite() // it fails where the child has gone
+}
 
 // serveLines answers one child's lines until it ends, and then waits for its handlers.
 func serveLines(t *testing.T, conn net.Conn, h Handler) {
@@ -123,10 +176,14 @@ func serveLines(t *testing.T, conn net.Conn, h Handler) {
 			continue
 		case mcp.MethodDiscover:
 			revision = mcp.Modern
-			out.Send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + Discovered + `}`)
+			out.Send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + announcing + `}`)
+			continue
+		case mcp.MethodListen:
+			out.open.add(t, m, out.Send)
 			continue
 		case mcp.NotificationCancelled:
 			id, _ := m.Params.Value("requestId")
+			out.open.end(id)
 			if canceled := running[string(id)]; canceled != nil {
 				close(canceled)
 				delete(running, string(id))
@@ -142,7 +199,11 @@ func serveLines(t *testing.T, conn net.Conn, h Handler) {
 		canceled := make(chan struct{})
 		running[string(m.ID)] = canceled
 		handlers.Go(func() {
-			h(&Request{Message: m, Revision: revision, Canceled: canceled, Sender: out})
+			sender := Sender(out)
+			if revision == mcp.Modern {
+				sender = announcer{out, &out.open}
+			}
+			h(&Request{Message: m, Revision: revision, Canceled: canceled, Sender: sender})
 		})
 	}
 }

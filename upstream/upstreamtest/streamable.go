@@ -37,7 +37,7 @@ type streamable struct {
 
 	mu      sync.Mutex // guards the rest
 	running map[string]*cancelable
-	revised map[string]string // revision by session
+	revised map[string]string // revision by session, "" once it is forgotten
 }
 
 // A cancelable is a request that is being handled.
@@ -76,6 +76,10 @@ func (p *streamable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	revision, known := p.revised[session]
 	p.mu.Unlock()
+	if known && revision == "" {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
 	if !known || r.Header.Get(mcp.HeaderVersion) != revision {
 		p.t.Errorf("the engine sent %s in session %q with revision %q, want %q", m.Method, session, r.Header.Get(mcp.HeaderVersion), revision)
 	}
@@ -118,10 +122,27 @@ func (p *streamable) handle(w http.ResponseWriter, r *http.Request, m *wire.Mess
 	}()
 	defer c.cancel()
 	out := &reply{t: p.t, w: w, id: m.ID}
+	sender := Sender(forgetful{out, p, r.Header.Get(mcp.HeaderSession)})
 	if p.events {
 		out.open()
+		sender = out
 	}
-	p.h(&Request{Message: m, Revision: revision, Canceled: c.canceled, Sender: out})
+	p.h(&Request{Message: m, Revision: revision, Canceled: c.canceled, Sender: sender})
+}
+
+// A forgetful is a reply that has not begun, in a session that can be forgotten.
+type forgetful struct {
+	*reply
+	server  *streamable
+	session string
+}
+
+// Forget ends the session and answers as one that never knew it.
+func (f forgetful) Forget() {
+	f.server.mu.Lock()
+	f.server.revised[f.session] = ""
+	f.server.mu.Unlock()
+	f.w.WriteHeader(http.StatusNotFound)
 }
 
 // cancel cancels the requests whose key begins so.

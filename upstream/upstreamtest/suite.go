@@ -3,6 +3,7 @@ package upstreamtest
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 
 	"mcp-gateway/internal/mcp"
@@ -10,9 +11,11 @@ import (
 	"mcp-gateway/upstream"
 )
 
-// Run holds an engine to the contract of [upstream.Upstream] on tr. Leftover goroutines and children are for the
-// TestMain of the caller to find.
+// Run holds an engine to the contract of [upstream.Upstream] on tr. Leftover children are for the TestMain of the caller to
+// find.
 func Run(t *testing.T, tr Transport) {
+	// What a first engine leaves for the life of the process does not count.
+	t.Run("First", func(t *testing.T) { start(t, tr, func(*Request) {}) })
 	for _, c := range []struct {
 		name  string
 		test  func(t *testing.T, tr Transport)
@@ -39,19 +42,37 @@ func Run(t *testing.T, tr Transport) {
 		{"ProgressThatNobodyWants", testNoProgress, 0},
 		{"SlowCaller", testSlowCaller, 0},
 		{"LogMessages", testLogMessages, 0},
+		{"Changes", testChanges, 0},
+		{"HalfClosed", testHalfClosed, Halves},
+		{"SessionLostEveryThirdCall", testEveryThirdCall, 0},
+		{"Reconnects", testReconnects, 0},
+		{"NothingIsSentTwice", testNothingIsSentTwice, 0},
+		{"RandomFaults", testRandomFaults, 0},
 		{"Close", testClose, 0},
 		{"CloseWhileCallsRun", testCloseWhileCallsRun, 0},
+		{"CloseDuringAConnect", testCloseDuringAConnect, Mutes},
+		{"QuiesceDuringAConnect", testQuiesceDuringAConnect, Mutes},
+		{"QuiesceWhileCallsRun", testQuiesceWhileCallsRun, 0},
 	} {
 		if tr.Lacks&c.needs == 0 {
+			before := holds()
 			t.Run(c.name, func(t *testing.T) { c.test(t, tr) })
+			wantFootprint(t, before, 0)
 		}
 	}
 }
 
-// start runs an engine on a server that h answers, and waits until it is live.
+// start runs an engine on a server that h answers, and waits until it is live. At the end of the test no call may have arrived
+// more often than it was allowed to.
 func start(t *testing.T, tr Transport, h Handler) upstream.Upstream {
 	t.Helper()
-	u := tr.Start(t, h)
+	return startOn(t, tr, newReceived(t), h)
+}
+
+func startOn(t *testing.T, tr Transport, in *received, h Handler) upstream.Upstream {
+	t.Helper()
+	t.Cleanup(in.check)
+	u := tr.Start(t, in.counted(h))
 	t.Cleanup(func() {
 		if err := u.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -90,16 +111,23 @@ func call(ctx context.Context, u upstream.Upstream, tool, arguments string) <-ch
 
 // callWith calls the tool with these members in its params, and with a Notify.
 func callWith(ctx context.Context, u upstream.Upstream, tool, members string, notify func(upstream.Notification)) <-chan done {
+	return callMarked(ctx, u, tool, marks.Add(1), members, notify)
+}
+
+// callMarked calls the tool as the one with that mark.
+func callMarked(ctx context.Context, u upstream.Upstream, tool string, mark int64, members string, notify func(upstream.Notification)) <-chan done {
 	out := make(chan done, 1)
 	go func() {
 		params := wire.AppendString([]byte(`{"name":`), tool)
+		params = strconv.AppendInt(append(params, `,"mark":`...), mark, 10)
 		params = append(append(append(params, ','), members...), '}')
 		o, err := wire.ParseObject(params)
 		if err != nil {
 			out <- done{err: err}
 			return
 		}
-		resp, err := u.Call(ctx, &upstream.Request{Method: mcp.MethodToolsCall, Target: tool, Params: o, Notify: notify})
+		req := &upstream.Request{Method: mcp.MethodToolsCall, Target: tool, Params: o, Notify: notify, Resend: new(upstream.Budget)}
+		resp, err := u.Call(ctx, req)
 		out <- done{resp, err}
 	}()
 	return out

@@ -66,12 +66,14 @@ func TestLargeReplyWaitsForASlot(t *testing.T) {
 	large := `{"id":7,"result":{"s":"` + strings.Repeat("x", 2*largeResult) + `"}}`
 	jsonHead := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(large))
 	small := chunk("data: {\"method\":\"" + strings.Repeat("n", 64<<10) + "\"}\n\n")
+	comment := chunk(": " + strings.Repeat("c", 64<<10) + "\n\n")
 	for _, test := range []struct {
 		name, reply string
 		waits       bool
 	}{
 		{"JSON", jsonHead + large, true},
 		{"event", streamHead + chunk("data: "+large+"\n\n") + lastChunk, true},
+		{"comments", streamHead + strings.Repeat(comment, 40) + chunk("data: "+ours+"\n\n") + lastChunk, false},
 		{"many small events", streamHead + strings.Repeat(small, 40) + chunk("data: "+ours+"\n\n") + lastChunk, false},
 	} {
 		for _, freed := range []bool{true, false} {

@@ -36,9 +36,12 @@ var errClosed = errors.New("the upstream is being closed")
 
 // A Credential shows the server who the gateway is.
 type Credential interface {
-	// Sign sets req's headers, never anything that others share, and gives a number that tells its token from others.
+	// Sign sets req's headers or its URL, never anything that others share, and gives a number that tells its token from
+	// others.
 	Sign(ctx context.Context, req *http.Request) (token uint64, err error)
 	// Refresh is told that the server refused the token, and returns when another attempt makes sense.
+	//
+	// A net.ErrClosed in the error of either says that the gateway has ended the wait.
 	Refresh(ctx context.Context, token uint64) error
 }
 
@@ -176,7 +179,7 @@ func (c *Client) renew(ctx context.Context, req *Request, token uint64, refusal 
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
 	if err := c.cfg.Credential.Refresh(waiting, token); err != nil {
-		if waiting.Err() != nil {
+		if waiting.Err() != nil || errors.Is(err, net.ErrClosed) {
 			return nil, c.ended(ctx, false, err)
 		}
 		refusal.Err = errors.Join(refusal.Err, err)
@@ -220,8 +223,8 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 		r.Body = io.NopCloser(bytes.NewReader(req.Body))
 	}
 	if c.cfg.Credential != nil {
-		if token, err = c.cfg.Credential.Sign(ctx, r); err != nil {
-			if ctx.Err() != nil {
+		if token, err = c.sign(l, r); err != nil {
+			if ctx.Err() != nil || c.life.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return nil, 0, false, c.ended(ctx, false, err)
 			}
 			return nil, 0, false, &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.NoCredential, Err: err}
@@ -247,6 +250,13 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 		err = &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.Unreachable, Err: err}
 	}
 	return nil, 0, stale, err
+}
+
+// sign has the credential sign r, for no longer than r's context and the client live.
+func (c *Client) sign(l *leg, r *http.Request) (token uint64, err error) {
+	l.signing.Context, l.signing.life = r.Context(), c.life
+	defer l.signing.stop()
+	return c.cfg.Credential.Sign(&l.signing, r)
 }
 
 // ended is the failure of an exchange whose ctx has ended, or the client's life.

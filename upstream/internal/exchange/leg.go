@@ -16,6 +16,7 @@ type leg struct {
 	state     atomic.Int32
 	connected bool // it was given a connection
 	reused    bool // which had carried requests before
+	signing   either
 }
 
 // The states of a leg.

@@ -101,7 +101,7 @@ func (c *Client) readJSON(req *Request, resp *http.Response, b *body) (Reply, er
 // cannot be read ends it: it may have been the reply.
 func (c *Client) readStream(req *Request, resp *http.Response, b *body) (Reply, error) {
 	in := reading{client: c, req: req, resp: resp}
-	events := sse.NewReader(b, maxResult)
+	events := b.stream()
 	at := place{}
 	for {
 		event, err := events.Next()
@@ -109,14 +109,13 @@ func (c *Client) readStream(req *Request, resp *http.Response, b *body) (Reply, 
 			_ = in.resp.Body.Close()
 			if req.Legacy != nil && b.resumable(err) {
 				if next := c.resume(b.ctx, req, &at); next != nil {
-					in.resp, events = next, sse.NewReader(b, maxResult)
 					b.begin(next.Body)
+					in.resp, events = next, b.stream()
 					continue
 				}
 			}
 			return Reply{}, b.ended(in.resp, err, in.stray)
 		}
-		b.count = 0
 		at.move(event)
 		if len(event.Data) == 0 || event.Name != "message" {
 			continue
@@ -263,14 +262,29 @@ type body struct {
 	ctx    context.Context
 	client *Client
 	src    io.Reader
-	count  int  // bytes since the start, or since the last event
-	first  byte // of the body
+	events *sse.Reader // of a stream; nil for a body that is kept whole
+	count  int         // bytes since the start
+	first  byte        // of the body
 	slot   bool
+}
+
+// stream reads b as events.
+func (b *body) stream() *sse.Reader {
+	b.events = sse.NewReader(b, maxResult)
+	return b.events
+}
+
+// holds is how much memory what has been read takes. Comments, which a server may send for hours, take none.
+func (b *body) holds() int {
+	if b.events != nil {
+		return b.events.Held()
+	}
+	return b.count
 }
 
 // Read reads from the response.
 func (b *body) Read(p []byte) (int, error) {
-	if b.count >= largeResult && !b.slot {
+	if !b.slot && b.holds() >= largeResult {
 		select {
 		case b.client.large <- struct{}{}:
 			b.slot = true

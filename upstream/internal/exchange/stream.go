@@ -223,14 +223,13 @@ func (c *Client) listen(ctx context.Context, header http.Header, at *place) (*St
 		return nil, err
 	}
 	b := &body{ctx: ctx, client: c, src: resp.Body}
-	return &Stream{resp, b, sse.NewReader(b, maxResult), at}, nil
+	return &Stream{resp, b, b.stream(), at}, nil
 }
 
 // Next gives the next event, as sse.Reader's does.
 func (s *Stream) Next() (sse.Event, error) {
 	event, err := s.events.Next()
 	s.body.release() // others wait for it, and this stream may be silent for hours
-	s.body.count = 0
 	if err == nil {
 		s.at.move(event)
 	}

@@ -199,36 +199,3 @@ func TestEveryChangeOfStatusIsTold(t *testing.T) {
 		}
 	})
 }
-
-func TestChangedListsAreToldAtMostOnceASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, _ := start(t, &dialer{script: []func(context.Context) (*session, error){works(newSession())}}, nil)
-		defer closeLink(t, l)
-		synctest.Wait()
-		count := func() uint64 { s, _ := l.Status(); return s.Changes.Tools }
-		_, changed := l.Status()
-		l.ListChanged()
-		<-changed
-		if count() != 1 {
-			t.Fatalf("counted %d, want the first at once", count())
-		}
-		for range 50 {
-			l.ListChanged()
-			<-time.After(10 * time.Millisecond)
-		}
-		if count() != 1 {
-			t.Errorf("counted %d within a second", count())
-		}
-		<-time.After(time.Second)
-		synctest.Wait()
-		if count() != 2 {
-			t.Errorf("counted %d, want the last not lost", count())
-		}
-		<-time.After(time.Minute)
-		l.ListChanged()
-		synctest.Wait()
-		if count() != 3 {
-			t.Errorf("counted %d", count())
-		}
-	})
-}

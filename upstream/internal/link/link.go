@@ -24,8 +24,6 @@ const (
 	settled = 30 * time.Second
 	// crashes is how many sessions in a row may end before they settled until pauses are as long as allowed.
 	crashes = 5
-	// quiet is the least time between two notices of a changed list.
-	quiet = time.Second
 	// refusedMax replaces Max while the server refuses the gateway's credential: a person has to act first.
 	refusedMax = 5 * time.Minute
 )
@@ -66,12 +64,14 @@ type Config[S Session] struct {
 
 // A Link keeps one upstream connected. It is safe for concurrent use.
 type Link[S Session] struct {
-	cfg    Config[S]
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	kick   chan struct{} // a call asks for the next attempt; sent under mu, only in backoff
-	notice chan struct{} // a list has changed
-	gone   chan struct{} // closed when run has returned
+	cfg     Config[S]
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	trying  context.Context // ends with ctx, or with Quiesce before it: no attempt outlives it
+	settle  context.CancelFunc
+	kick    chan struct{} // a call asks for the next attempt; sent under mu, only in backoff
+	changes changes
+	gone    chan struct{} // closed when run has returned
 
 	// Only run touches these.
 	pause     backoff.Backoff
@@ -103,25 +103,37 @@ func New[S Session](cfg Config[S]) *Link[S] {
 	l := &Link[S]{
 		cfg:     cfg,
 		kick:    make(chan struct{}, 1),
-		notice:  make(chan struct{}, 1),
+		changes: changes{notice: make(chan struct{}, 1)},
 		gone:    make(chan struct{}),
 		changed: make(chan struct{}),
 		pause:   backoff.Backoff{Min: cfg.Min, Max: cfg.Max},
 		status:  upstream.Status{State: upstream.Connecting, Since: time.Now()},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.trying, l.settle = context.WithCancel(l.ctx)
 	return l
 }
 
-// Start begins the first attempt and returns at once. After Close, or a second time, it does nothing.
+// Start begins the first attempt and returns at once. After Close or Quiesce, or a second time, it does nothing.
 func (l *Link[S]) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.started || l.closing != nil {
+	if l.started || l.trying.Err() != nil {
 		return
 	}
 	l.started = true
 	go l.run()
+}
+
+// Refuse is for a link that must not start: it is held from here on, for the reason that err gives. It does nothing after Start.
+func (l *Link[S]) Refuse(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.started && l.closing == nil {
+		l.started = true
+		close(l.gone)
+		l.set(upstream.Held, err)
+	}
 }
 
 // Status is the state now, and a channel that is closed at the next change.
@@ -129,15 +141,6 @@ func (l *Link[S]) Status() (upstream.Status, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.status, l.changed
-}
-
-// ListChanged says that the server's list has changed: Status.Changes.Tools counts it at once, or, within a second of the
-// notice before, together with all others of that second at its end. It never waits.
-func (l *Link[S]) ListChanged() {
-	select {
-	case l.notice <- struct{}{}:
-	default:
-	}
 }
 
 // Lost says that s cannot be used, and why. The live session is then ended and replaced, at once after an EndedError; any
@@ -167,6 +170,21 @@ func (l *Link[S]) Settled(ctx context.Context, s S) upstream.State {
 		case <-ctx.Done():
 			return state
 		}
+	}
+}
+
+// Quiesce begins no attempt any more and ends one that runs, which Close waits for. The calls that wait for a session end as they
+// do at Close. A live session goes on; once it is lost, none follows it. It returns at once, and may be called again.
+func (l *Link[S]) Quiesce() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.trying.Err() != nil {
+		return
+	}
+	l.settle() // within mu, so that run sees both this state and the end of trying or neither
+	switch l.status.State {
+	case upstream.Connecting, upstream.Backoff:
+		l.set(upstream.Closing, l.status.Err)
 	}
 }
 

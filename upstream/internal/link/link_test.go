@@ -79,6 +79,22 @@ func TestACallWaitsForAnAttemptAtMostFiveSeconds(t *testing.T) {
 	})
 }
 
+// A call that has waited for something else before waits the less for a session.
+func TestACallWaitsAsLongAsItsContextSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := start(t, &dialer{script: []func(context.Context) (*session, error){hangs}}, nil)
+		defer closeLink(t, l)
+		for _, want := range []time.Duration{-time.Second, 0, time.Second, 7 * time.Second} {
+			begin := time.Now()
+			_, err := l.Session(upstream.WithWait(t.Context(), begin.Add(want)))
+			wantCause(t, err, upstream.ConnectingStill)
+			if waited := time.Since(begin); waited != max(0, want) {
+				t.Errorf("waited %v, want %v", waited, want)
+			}
+		}
+	})
+}
+
 func TestACallGetsTheSessionItWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := newSession()

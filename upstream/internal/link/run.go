@@ -83,17 +83,17 @@ func (l *Link[S]) dial() outcome {
 	case <-l.kick: // what it asked for begins now
 	default:
 	}
-	if l.ctx.Err() != nil {
+	if l.trying.Err() != nil {
 		l.mu.Unlock()
 		return stopped
 	}
 	l.set(upstream.Connecting, l.status.Err)
 	l.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(l.ctx, l.cfg.StartTimeout)
+	ctx, cancel := context.WithTimeout(l.trying, l.cfg.StartTimeout)
 	defer cancel()
 	s, info, err := l.cfg.Dial(ctx)
-	if err != nil && ctx.Err() != nil && l.ctx.Err() == nil {
+	if err != nil && ctx.Err() != nil && l.trying.Err() == nil {
 		err = fmt.Errorf("not connected within start_timeout (%v): %w", l.cfg.StartTimeout, err)
 	}
 
@@ -103,7 +103,7 @@ func (l *Link[S]) dial() outcome {
 		return l.fail(s, err)
 	}
 	l.session, l.owned = s, true
-	if l.ctx.Err() != nil {
+	if l.trying.Err() != nil {
 		return stopped
 	}
 	l.live = true
@@ -124,11 +124,11 @@ func (l *Link[S]) fail(s S, err error) outcome {
 	if held {
 		l.session, l.owned = s, true
 	}
-	if l.ctx.Err() != nil {
+	if held && l.ctx.Err() == nil {
+		l.hold(err)
 		return stopped
 	}
-	if held {
-		l.hold(err)
+	if l.trying.Err() != nil {
 		return stopped
 	}
 	if _, verdict := errors.AsType[*VerdictError](err); verdict {
@@ -151,14 +151,18 @@ func (l *Link[S]) hold(err error) {
 	l.cfg.Log.Error("upstream held: its process could not be ended, so no other is started", "upstream", l.cfg.ID, "error", err)
 }
 
-// serve waits for the end of the live session and passes its notices on meanwhile.
+// serve waits for the end of the live session and counts its notices meanwhile.
 func (l *Link[S]) serve() {
 	s, lost := l.session, l.lost // both change only in run
 	calm := time.NewTimer(quiet)
 	calm.Stop()
 	defer calm.Stop()
-	within, owed := false, false // a notice went out less than a second ago, and another is due at its end
 	for {
+		now := time.Now()
+		l.count(l.changes.due(now)) // first what the session before has left
+		if next := l.changes.next(); !next.IsZero() {
+			calm.Reset(next.Sub(now))
+		}
 		select {
 		case <-s.Done():
 			l.Lost(s, s.Err())
@@ -167,29 +171,9 @@ func (l *Link[S]) serve() {
 			return
 		case <-l.ctx.Done():
 			return
-		case <-l.notice:
-			if within {
-				owed = true
-				continue
-			}
+		case <-l.changes.notice:
 		case <-calm.C:
-			if within = owed; !owed {
-				continue
-			}
 		}
-		within, owed = true, false
-		calm.Reset(quiet)
-		l.countChange()
-	}
-}
-
-// countChange tells one changed list.
-func (l *Link[S]) countChange() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.live {
-		l.status.Changes.Tools++
-		l.tell()
 	}
 }
 
@@ -204,6 +188,9 @@ func (l *Link[S]) lose(err error) {
 	if _, ended := errors.AsType[*EndedError](err); ended {
 		l.renew, state = true, upstream.Connecting
 	}
+	if l.trying.Err() != nil {
+		state = upstream.Closing
+	}
 	l.set(state, err)
 	l.cfg.Log.Warn("upstream lost", "upstream", l.cfg.ID, "error", err)
 }
@@ -214,7 +201,7 @@ func (l *Link[S]) renewing() bool {
 	defer l.mu.Unlock()
 	renew := l.renew
 	l.renew = false
-	if renew && l.short >= crashes && l.ctx.Err() == nil {
+	if renew && l.short >= crashes && l.trying.Err() == nil {
 		l.set(upstream.Backoff, l.status.Err)
 		return false
 	}
@@ -265,10 +252,11 @@ func (l *Link[S]) endSession() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.session, l.owned = none, false
+	l.tell() // to those who wait for it to be gone
 	return nil
 }
 
-// wait spaces out the attempts. It reports false once the link closes.
+// wait spaces out the attempts. It reports false once none is to follow.
 func (l *Link[S]) wait() bool {
 	looping := l.short >= crashes
 	pause := l.pause.Next()
@@ -277,7 +265,7 @@ func (l *Link[S]) wait() bool {
 	}
 	until := time.Now().Add(pause)
 	l.mu.Lock()
-	if l.ctx.Err() == nil {
+	if l.trying.Err() == nil {
 		l.status.Until = until
 		l.tell()
 	}
@@ -288,7 +276,7 @@ func (l *Link[S]) wait() bool {
 		select {
 		case <-timer.C:
 			return true
-		case <-l.ctx.Done():
+		case <-l.trying.Done():
 			return false
 		case <-l.kick:
 			if l.cfg.AlwaysTry {

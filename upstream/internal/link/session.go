@@ -9,7 +9,7 @@ import (
 )
 
 // Session is the live session, or an *upstream.Error with outcome not-sent that says why there is none. During an attempt
-// it waits for it, within ctx and at most 5 s. In backoff it does not wait, and starts the next attempt, at most every
+// it waits for it, within ctx and until upstream.WaitUntil says, or for 5 s where ctx does not. In backoff it does not wait, and starts the next attempt, at most every
 // Config.Min; with Config.AlwaysTry it starts it at once and waits as for any attempt.
 func (l *Link[S]) Session(ctx context.Context) (S, error) {
 	var none S
@@ -39,7 +39,11 @@ func (l *Link[S]) Session(ctx context.Context) (S, error) {
 			l.hurry()
 		}
 		if !waited {
-			timer := time.NewTimer(connectWait)
+			until, ok := upstream.WaitUntil(ctx)
+			if !ok {
+				until = time.Now().Add(connectWait)
+			}
+			timer := time.NewTimer(time.Until(until))
 			defer timer.Stop()
 			waited, failures, expired = true, attempts, timer.C
 		}

@@ -67,7 +67,7 @@ func TestADeadlineDoesNotMakeAFailedWriteAMaybe(t *testing.T) {
 func TestTheLastWordsReachEveryCall(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, p *Pipe, s *server) {
 		var calls []<-chan result
-		for range defaultConcurrency {
+		for range legRoom {
 			calls = append(calls, call(t.Context(), p, "a", "{}"))
 		}
 		for i := range calls {

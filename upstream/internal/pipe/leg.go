@@ -14,6 +14,8 @@ type leg struct {
 	frame []byte
 	state atomic.Uint32
 
+	listens bool // it is open as long as the connection
+
 	reply   chan reply // capacity 1; of a call
 	size    int64      // of the reply, where it counts; the pipe's mu guards it
 	written chan error // capacity 1; of a notification

@@ -14,14 +14,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcp-gateway/internal/backoff"
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/wire"
 	"mcp-gateway/upstream"
 )
 
 const (
-	defaultConcurrency = 32
-	defaultQueue       = 256
+	// legRoom is how many legs the writer is handed ahead of the one it writes.
+	legRoom = 32
 	// cancelWait bounds how long a cancel may wait for the writer.
 	cancelWait = 2 * time.Second
 	// answerRoom and cancelRoom bound what waits beside the calls. More is dropped: the server's own flood, and cancels that
@@ -35,6 +36,9 @@ const (
 	// up the oldest is dropped, since the newest says more; one that is larger is dropped as well.
 	reportRoom = 32
 	maxReport  = 64 << 10
+	// complaintBurst and complaintPause bound the log lines about messages that cannot be used.
+	complaintBurst = 20
+	complaintPause = time.Second
 )
 
 // Frames carry one message each. Read and Write may run at the same time, and each is called by one goroutine.
@@ -71,7 +75,6 @@ func (e *SkippedError) Unwrap() error { return e.Err }
 
 // Config is how a Pipe works.
 type Config struct {
-	Concurrency int // calls in flight; 0 is 32
 	// OnNotification takes the server's notifications, from the reading goroutine: it must not wait. Nil drops them.
 	// Progress is none of them: it goes to its call.
 	OnNotification func(method string, params wire.Object)
@@ -89,18 +92,18 @@ type Pipe struct {
 	queue   chan *leg
 	answers chan []byte
 	cancels chan cancel
-	slots   chan struct{} // one for each call in flight
-	waiting atomic.Int64  // calls without a slot
-	held    atomic.Int64  // bytes of large replies that are on their way
-	room    int64         // the most that held may be
+	held    atomic.Int64 // bytes of large replies that are on their way
+	room    int64        // the most that held may be
 
 	over  chan struct{}  // closed when nothing is sent any more
 	done  chan struct{}  // closed when the pipe has ended by itself
 	posts sync.WaitGroup // frames on their way through sender; counted up under mu, before the end
 	gone  chan struct{}  // closed when reader and writer have ended
 
-	// What was logged once and is not again, since a server can cause it without end; only read touches them.
-	unanswered, outpaced bool
+	// A server can cause these without end; only read touches them.
+	unanswered, outpaced bool           // what was logged once and is not again
+	complaints           backoff.Bucket // of the log
+	silent               int            // those that were not logged, since the last that was
 
 	mu      sync.Mutex // guards the rest
 	nextID  int64
@@ -118,21 +121,19 @@ type cancel struct {
 
 // New begins to read and write. The pipe owns frames from here on.
 func New(frames Frames, cfg Config) *Pipe {
-	if cfg.Concurrency <= 0 {
-		cfg.Concurrency = defaultConcurrency
-	}
 	p := &Pipe{
 		frames:  frames,
 		cfg:     cfg,
-		queue:   make(chan *leg, cfg.Concurrency),
+		queue:   make(chan *leg, legRoom),
 		answers: make(chan []byte, answerRoom),
 		cancels: make(chan cancel, cancelRoom),
-		slots:   make(chan struct{}, cfg.Concurrency),
 		room:    replyBudget,
 		over:    make(chan struct{}),
 		done:    make(chan struct{}),
 		gone:    make(chan struct{}),
 		pending: make(map[int64]*leg),
+
+		complaints: backoff.Bucket{Burst: complaintBurst, Every: complaintPause},
 	}
 	p.sender, _ = frames.(Sender)
 	go p.run()
@@ -199,11 +200,12 @@ func (p *Pipe) fail(err error, stdin bool) {
 // With notify, a progressToken in the _meta of params is replaced by the call's own id, and the server's progress under it goes to
 // notify with the caller's token, in order and before Call returns. While notify is slow nobody else waits, and of what
 // comes meanwhile the oldest is dropped. Without notify, the token is taken off.
+//
+// The notify of subscriptions/listen gets what the server sends for it instead, from the reading goroutine: it must not wait.
 func (p *Pipe) Call(ctx context.Context, method string, params []byte, notify func(upstream.Notification), hold *upstream.Hold) (*wire.Message, error) {
-	if err := p.acquire(ctx); err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, upstream.Ended(ctx, false, context.Cause(ctx))
 	}
-	defer func() { <-p.slots }()
 	l := p.register(method, params, notify)
 	defer p.forget(l, hold)
 	send := p.submit
@@ -254,30 +256,6 @@ func (p *Pipe) Notify(ctx context.Context, method string, params []byte) error {
 	}
 }
 
-// acquire waits for a slot. Few wait, so that a stuck server does not gather calls.
-func (p *Pipe) acquire(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return upstream.Ended(ctx, false, context.Cause(ctx))
-	}
-	select {
-	case p.slots <- struct{}{}:
-		return nil
-	default:
-	}
-	defer p.waiting.Add(-1)
-	if p.waiting.Add(1) > defaultQueue {
-		return &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.QueueFull}
-	}
-	select {
-	case p.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return upstream.Ended(ctx, false, context.Cause(ctx))
-	case <-p.over:
-		return p.unsent()
-	}
-}
-
 // submit hands a leg to the writer.
 func (p *Pipe) submit(ctx context.Context, l *leg) error {
 	select {
@@ -296,12 +274,15 @@ func (p *Pipe) submit(ctx context.Context, l *leg) error {
 }
 
 func (p *Pipe) register(method string, params []byte, notify func(upstream.Notification)) *leg {
-	l := &leg{reply: make(chan reply, 1)}
+	l := &leg{reply: make(chan reply, 1), listens: method == mcp.MethodListen}
 	p.mu.Lock()
 	p.nextID++
 	l.id = p.nextID
 	p.mu.Unlock()
 	params = wire.OneLine(l.listen(params, notify))
+	if l.listens {
+		l.notify = notify
+	}
 	frame := make([]byte, 0, len(params)+len(method)+64)
 	l.frame = wire.AppendRequest(frame, strconv.AppendInt(nil, l.id, 10), method, params)
 	p.mu.Lock()

@@ -213,29 +213,20 @@ func TestWhatWaitsBehindAStuckServerIsWithdrawn(t *testing.T) {
 	})
 }
 
-func TestConcurrencyAndQueueAreBounded(t *testing.T) {
-	inBubble(t, func(c *Config) { c.Concurrency = 2 }, func(t *testing.T, p *Pipe, s *server) {
+// A server that stops reading keeps nobody longer than their deadline, however many ask.
+func TestMoreCallsThanTheWriterTakesAheadEndWithTheirContexts(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, p *Pipe, s *server) {
+		s.deaf()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
+		begun := call(ctx, p, "a", "{}")
 		var calls []<-chan result
-		for range 2 + defaultQueue {
+		for range 2 * legRoom {
 			calls = append(calls, call(ctx, p, "a", "{}"))
 		}
-		wantError(t, (<-call(ctx, p, "a", "{}")).err, upstream.NotSent, upstream.QueueFull)
-		<-s.heard
-		<-s.heard
-		s.silent()
-		s.says <- `{"jsonrpc":"2.0","id":1,"result":{}}`
-		wantResult(t, <-calls[0], `{}`)
-		s.hear(`{"jsonrpc":"2.0","id":3,"method":"a","params":{}}`)
-		for i, c := range calls[1:] {
-			want := upstream.NotSent
-			if i < 2 {
-				want = upstream.NoResponse
-			}
-			if e, ok := errors.AsType[*upstream.Error]((<-c).err); !ok || e.Outcome != want {
-				t.Errorf("call %d: %v, want %s", i+1, e, want)
-			}
+		wantError(t, (<-begun).err, upstream.NoResponse, upstream.Deadline)
+		for _, c := range calls {
+			wantError(t, (<-c).err, upstream.NotSent, upstream.DeadlineUnsent)
 		}
 	})
 }

@@ -104,6 +104,17 @@ func TestADeadlineBeforeThePostIsSentIsNotSent(t *testing.T) {
 	})
 }
 
+func TestACallThatHasEndedIsNotPosted(t *testing.T) {
+	overPosts(t, func(*poster, context.Context, string) error { return nil }, func(t *testing.T, p *Pipe, s *poster) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		wantError(t, (<-call(ctx, p, "a", "{}")).err, upstream.NotSent, upstream.CanceledUnsent)
+		if len(s.frames) != 0 {
+			t.Errorf("posted: %s", <-s.frames)
+		}
+	})
+}
+
 // The cancel does not overtake what it cancels.
 func TestACancelFollowsItsPost(t *testing.T) {
 	overPosts(t, func(s *poster, ctx context.Context, _ string) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"time"
 
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/wire"
@@ -15,6 +16,7 @@ const maxBatch = 1000
 
 // read takes what the server sends until the connection ends.
 func (p *Pipe) read() {
+	defer p.unsaid()
 	for {
 		frame, err := p.frames.Read()
 		if skipped, ok := errors.AsType[skippedFrame](err); ok {
@@ -34,7 +36,7 @@ func (p *Pipe) take(frame []byte) {
 	if errors.Is(err, wire.ErrBatch) {
 		messages, ok := wire.Elements(frame, maxBatch)
 		if !ok {
-			p.cfg.Log.Warn("server sent an array that cannot be read", "bytes", len(frame))
+			p.complain("server sent an array that cannot be read", "bytes", len(frame))
 		}
 		for _, one := range messages {
 			m, err := wire.ParseReply(one)
@@ -54,6 +56,7 @@ func (p *Pipe) dispatch(text []byte, m *wire.Message, err error) {
 		p.answer(m)
 	case m.Kind == wire.Notification && m.Method == mcp.NotificationProgress:
 		p.report(m, len(text))
+	case m.Kind == wire.Notification && p.heard(m):
 	case m.Kind == wire.Notification:
 		if p.cfg.OnNotification != nil {
 			p.cfg.OnNotification(m.Method, m.Params)
@@ -104,7 +107,7 @@ func (p *Pipe) anonymous(m *wire.Message) {
 			return
 		}
 	}
-	p.cfg.Log.Warn("server sent a response without an id of the gateway's")
+	p.complain("server sent a response without an id of the gateway's")
 }
 
 // unusable judges a text that is no JSON-RPC message: it ends the call whose id it bears or begins with, and no other.
@@ -116,7 +119,7 @@ func (p *Pipe) unusable(text []byte, err error) {
 	if known && p.settle(id, noResponse(upstream.Unusable, err)) {
 		return
 	}
-	p.cfg.Log.Warn("server sent what is no JSON-RPC message", "error", err)
+	p.complain("server sent what is no JSON-RPC message", "error", err)
 }
 
 // skipped judges a frame that was too large. The id at either end of it, or there being but one call in flight, says whose
@@ -130,7 +133,7 @@ func (p *Pipe) skipped(e skippedFrame) {
 	if known && p.settle(id, noResponse(upstream.TooLarge, e)) {
 		return
 	}
-	p.cfg.Log.Warn("server sent a message that is too large", "error", e)
+	p.complain("server sent a message that is too large", "error", e)
 }
 
 var (
@@ -174,13 +177,14 @@ func (p *Pipe) settle(id int64, r reply) bool {
 	return ok
 }
 
-// only is the id of the one call that the server has, if it is the only one.
+// only is the id of the one call that the server has, if it is the only one. A listen is none: it lasts as long as the
+// connection, and would hide that.
 func (p *Pipe) only() (id int64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
 	for _, l := range p.pending {
-		if l.state.Load() == taken {
+		if l.state.Load() == taken && !l.listens {
 			id = l.id
 			n++
 		}
@@ -211,5 +215,24 @@ func (p *Pipe) noAnswer(text, method string) {
 	if !p.unanswered {
 		p.unanswered = true
 		p.cfg.Log.Warn(text, "method", method[:min(len(method), 100)])
+	}
+}
+
+// complain logs what is wrong with what the server sends. It can send that without end, so that most of it is then only
+// counted.
+func (p *Pipe) complain(text string, args ...any) {
+	if !p.complaints.Take(time.Now()) {
+		p.silent++
+		return
+	}
+	p.unsaid()
+	p.cfg.Log.Warn(text, args...)
+}
+
+// unsaid tells how often complain was silent.
+func (p *Pipe) unsaid() {
+	if p.silent > 0 {
+		p.cfg.Log.Warn("server sent more that could not be used than is logged", "messages", p.silent)
+		p.silent = 0
 	}
 }
