@@ -61,7 +61,7 @@ var imports = map[string]row{
 	"upstream/internal/leg":      ours("upstream", "internal/mcp", "internal/sse", "internal/wire"),
 	"upstream/upstreamtest":      ours("upstream", "internal/mcp", "internal/sse", "internal/wire"),
 
-	"auth": ours("redact", "internal/process").and("golang.org/x/oauth2", "github.com/hashicorp/go-retryablehttp",
+	"auth": ours("redact", "internal/process").and("golang.org/x/oauth2",
 		"github.com/modelcontextprotocol/go-sdk/auth", "github.com/modelcontextprotocol/go-sdk/oauthex"),
 	"policy": ours(),
 	"redact": ours(),

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"mcp-gateway/redact"
@@ -96,6 +97,17 @@ func NewCallers(keys ...Key) Callers {
 
 // None reports whether everyone is let in as one caller.
 func (c Callers) None() bool { return len(c.keys) == 0 }
+
+// Has reports whether somebody of that name is let in.
+func (c Callers) Has(name string) bool {
+	if c.None() {
+		return name == ""
+	}
+	return slices.ContainsFunc(c.keys, func(k Key) bool { return k.Name == name })
+}
+
+// Equal reports whether both let in the same callers by the same keys.
+func (c Callers) Equal(other Callers) bool { return slices.Equal(c.keys, other.keys) }
 
 // Names returns the callers' names in the order they were given.
 func (c Callers) Names() []string {

@@ -80,6 +80,11 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
+// Held is how many bytes of an event that has not ended yet the reader holds, beside its buffer. What reads for it may ask.
+func (r *Reader) Held() int {
+	return len(r.event.Data) + len(r.event.ID) + len(r.event.Name) + len(r.value)
+}
+
 // fail makes the error of src the reader's, given the line that it cut off.
 func (r *Reader) fail(cut []byte, err error) error {
 	if len(cut) > 0 && !r.inLine && cut[0] != ':' {
