@@ -120,8 +120,13 @@ func Cut(s string, max int) string {
 	return strings.ToValidUTF8(s[:max], "") + fmt.Sprintf("… (%d bytes in all)", len(s))
 }
 
-// describe writes v as a text handler would. It goes through fmt, which survives a String method that panics.
-func describe(v any) string {
+// describe writes v as a text handler would. A method of v that panics ends no record.
+func describe(v any) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = "a value that cannot be written"
+		}
+	}()
 	switch v := v.(type) {
 	case error, fmt.Stringer:
 		return fmt.Sprintf("%v", v)

@@ -25,6 +25,10 @@ type marshaler struct{ s string }
 
 func (m marshaler) MarshalText() ([]byte, error) { return []byte(m.s), nil }
 
+type unmarshalable struct{}
+
+func (unmarshalable) MarshalText() ([]byte, error) { panic("planted-panic-1") }
+
 type broken struct{}
 
 func (*broken) String() string { panic("no") }
@@ -42,11 +46,11 @@ func TestHandlerScrubsEverything(t *testing.T) {
 			"valuer", valuer{planted}, "marshaler", marshaler{planted}, "bytes", []byte(planted), "raw", json.RawMessage(`"`+planted+`"`),
 			"map", map[string]string{planted: planted}, "struct", struct{ A, b string }{planted, planted}, "pointer", &planted2,
 			"slice", []any{planted}, "number", 1234567890, planted, "key", slog.Group(planted, "a", 1), "nil", nil,
-			"broken", (*broken)(nil), "secret", redact.NewSecret(planted),
+			"broken", (*broken)(nil), "unmarshalable", unmarshalable{}, "secret", redact.NewSecret(planted),
 			"kept", 42, "took", time.Second, "yes", true, "half", 0.5)
 	}
 	for _, out := range []string{text.String(), structured.String()} {
-		if strings.Contains(out, planted) || strings.Contains(out, "1234567890") {
+		if strings.Contains(out, planted) || strings.Contains(out, "1234567890") || strings.Contains(out, "planted-panic-1") {
 			t.Errorf("a secret is in %s", out)
 		}
 		if n := strings.Count(out, redact.Mask); n < 18 {

@@ -1,206 +1,235 @@
 package redact
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 	"unsafe"
 )
 
-// minAlone is the shortest form that is replaced wherever it stands. A shorter one would eat ordinary words.
-const minAlone = 8
+// Withheld stands for a text that could not be redacted.
+const Withheld = "[withheld: it could not be redacted]"
 
-// A Scrubber replaces the secrets it knows in text written by others. All methods may be called at once; a secret
-// is replaced from the moment Add has returned.
+// ErrWithheld says that a text could not be redacted, and so must not go out.
+var ErrWithheld = errors.New("redacting failed, so the text is withheld")
+
+// A Scrubber replaces the secrets that it knows in text written by others. All methods may be called at once; a secret
+// is replaced from the moment it was made known.
 //
-// It finds each secret as it is and as JSON strings write it: with and without `\/`, with and without the escapes
-// for HTML, and with non-ASCII characters as `\u` escapes.
+// It finds each as it is; as JSON strings write it, with any escapes, also in JSON within a string of JSON; percent- and
+// form-encoded; and as Base64 in something longer. It fails closed: one that was not made with NewScrubber, or that
+// cannot read its secrets, withholds every text.
 type Scrubber struct {
-	mu   sync.Mutex // serialises Add
-	live atomic.Pointer[set]
+	mu sync.Mutex // serialises changes
+	// Both are behind an atomic pointer, into which fmt does not walk: it shows what any other holds.
+	known atomic.Pointer[map[key]*entry]
+	live  atomic.Pointer[set]
 }
 
 // A set is immutable, so that readers need no lock.
 type set struct {
-	forms []string // longest first, none twice, none shorter than minAlone
+	everywhere *index
+	records    *index // what is replaced in records beside that
+	version    uint64
 }
 
-// NewScrubber returns a Scrubber that knows secrets. Zero secrets and those under 8 bytes are never replaced.
-func NewScrubber(secrets ...Secret) *Scrubber {
+// A key tells one Known from another by content.
+type key struct {
+	text, name               string
+	header, userinfo, record bool
+}
+
+type entry struct {
+	owners              int
+	everywhere, records []form
+}
+
+// NewScrubber returns a Scrubber that knows credentials.
+func NewScrubber(credentials ...Secret) *Scrubber {
 	s := &Scrubber{}
-	s.live.Store(&set{})
-	s.Add(secrets...)
+	s.known.Store(&map[key]*entry{})
+	s.live.Store(&set{everywhere: newIndex(), records: newIndex()})
+	s.Add(credentials...)
 	return s
 }
 
-// Add makes secrets known. Adding one again changes nothing.
-func (s *Scrubber) Add(secrets ...Secret) {
+// Add makes credentials known for good. Adding one again changes nothing.
+func (s *Scrubber) Add(credentials ...Secret) {
+	list := make([]Known, len(credentials))
+	for i, text := range credentials {
+		list[i].Text = text
+	}
+	s.Learn(list...)
+}
+
+// Learn makes texts known until forget is called, which may be never or more than once. What two have made known stays
+// until both have forgotten it.
+func (s *Scrubber) Learn(list ...Known) (forget func()) {
+	s.change(list, nil)
+	return sync.OnceFunc(func() { s.change(nil, list) })
+}
+
+// change makes some texts known and others forgotten, in one step.
+func (s *Scrubber) change(learned, forgotten []Known) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.live.Load().forms
-	next := slices.Clone(old)
-	for _, secret := range secrets {
-		next = appendForms(next, secret.Reveal())
-	}
-	slices.SortFunc(next, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
+	defer func() {
+		if recover() != nil {
+			s.live.Store(nil) // what is not known would pass
 		}
-		return strings.Compare(a, b)
-	})
-	next = slices.Compact(next)
-	if len(next) != len(old) {
-		s.live.Store(&set{forms: next})
+	}()
+	known := *s.known.Load()
+	everywhere, records := false, false
+	note := func(e *entry) {
+		everywhere = everywhere || len(e.everywhere) > 0
+		records = records || len(e.records) > 0
+	}
+	for _, k := range learned {
+		e := known[k.key()]
+		if e == nil {
+			e = &entry{}
+			e.everywhere, e.records = k.forms()
+			known[k.key()] = e
+			note(e)
+		}
+		e.owners++
+	}
+	for _, k := range forgotten {
+		e := known[k.key()]
+		if e.owners--; e.owners == 0 {
+			delete(known, k.key())
+			note(e)
+		}
+	}
+	next := *s.live.Load()
+	if everywhere {
+		next.everywhere = indexOf(known, func(e *entry) []form { return e.everywhere })
+		next.version++
+	}
+	if records {
+		next.records = indexOf(known, func(e *entry) []form { return e.records })
+	}
+	if everywhere || records {
+		s.live.Store(&next)
 	}
 }
 
-// Bytes returns b with every known secret replaced. Where there is none it returns b itself; it never writes to b.
-func (s *Scrubber) Bytes(b []byte) []byte {
-	// The view lives no longer than this call, during which b does not change.
-	text := unsafe.String(unsafe.SliceData(b), len(b))
-	found := s.live.Load().find(text)
+func indexOf(known map[key]*entry, forms func(*entry) []form) *index {
+	lists := make([][]form, 0, len(known))
+	for _, e := range known {
+		lists = append(lists, forms(e))
+	}
+	return newIndex(lists...)
+}
+
+func (k Known) key() key { return key{k.Text.Reveal(), k.Name, k.Header, k.Userinfo, k.Record} }
+
+// Version changes whenever what results are cleaned of does: text that was cleaned before must be cleaned again.
+func (s *Scrubber) Version() uint64 {
+	if live := s.live.Load(); live != nil {
+		return live.version
+	}
+	return ^uint64(0)
+}
+
+// JSON returns the text of a JSON value for somebody else to read, with the credentials in it replaced, and JSON still. It
+// returns text itself where there is none, and never writes to it. The members of the outermost object that keep names
+// stay as they are. A number that is a credential becomes a string, and two replaced names of one object stay two. An
+// error is ErrWithheld.
+func (s *Scrubber) JSON(text []byte, keep ...string) (clean []byte, err error) {
+	defer func() {
+		if recover() != nil {
+			clean, err = nil, ErrWithheld
+		}
+	}()
+	view := unsafe.String(unsafe.SliceData(text), len(text)) // no longer than this call
+	found := s.live.Load().everywhere.find(view, nil)
 	if len(found) == 0 {
+		return text, nil
+	}
+	clean, _, err = rewriteJSON(view, found, keep)
+	if clean == nil && err == nil {
+		clean = text
+	}
+	return clean, err
+}
+
+// Definition is JSON for the definition of a tool, a prompt or a resource. Ok is false where a name or uri holds a
+// credential, its own or that of a schema's member: a call would not reach what such a definition describes once it was
+// replaced, so that it has to be left out.
+func (s *Scrubber) Definition(text []byte) (clean []byte, ok bool) {
+	defer func() {
+		if recover() != nil {
+			clean, ok = nil, false
+		}
+	}()
+	view := unsafe.String(unsafe.SliceData(text), len(text))
+	found := s.live.Load().everywhere.find(view, nil)
+	if len(found) == 0 {
+		return text, true
+	}
+	clean, named, err := rewriteJSON(view, found, nil)
+	switch {
+	case err != nil || named:
+		return nil, false
+	case clean == nil:
+		return text, true
+	}
+	return clean, true
+}
+
+// rewriteJSON returns nil where nothing of text had to be replaced.
+func rewriteJSON(text string, found []span, keep []string) (clean []byte, named bool, err error) {
+	// A copy of keep, so that the caller's needs no allocation where nothing is found.
+	r := rewriter{text: text, spans: sorted(found), keep: slices.Clone(keep), base: strings.Count(text, Mask)}
+	clean = r.rewrite()
+	if r.broken {
+		return nil, false, ErrWithheld
+	}
+	return clean, r.named, nil
+}
+
+// Bytes returns b as it may be recorded: without credentials, and without whatever else is known. Where there is nothing
+// to replace it returns b itself; it never writes to b. What cannot be redacted becomes Withheld.
+func (s *Scrubber) Bytes(b []byte) []byte {
+	view := unsafe.String(unsafe.SliceData(b), len(b)) // no longer than this call
+	clean, failed := s.record(view)
+	switch {
+	case failed:
+		return []byte(Withheld)
+	case clean == nil:
 		return b
 	}
-	return replace(text, found)
+	return clean
 }
 
-// String returns text with every known secret replaced.
+// String is Bytes for a string.
 func (s *Scrubber) String(text string) string {
-	found := s.live.Load().find(text)
-	if len(found) == 0 {
+	clean, failed := s.record(text)
+	switch {
+	case failed:
+		return Withheld
+	case clean == nil:
 		return text
 	}
-	return string(replace(text, found))
+	return string(clean)
 }
 
-// Holds reports whether text has a known secret in it.
+// Holds reports whether text has something in it that Bytes would replace.
 func (s *Scrubber) Holds(text string) bool {
-	return slices.ContainsFunc(s.live.Load().forms, func(form string) bool { return strings.Contains(text, form) })
+	clean, failed := s.record(text)
+	return failed || clean != nil
 }
 
-type span struct{ from, to int }
-
-// find returns where the forms stand in text, in order, with those that overlap joined into one.
-func (s *set) find(text string) []span {
-	var found []span
-	for _, form := range s.forms {
-		for at := 0; ; {
-			i := strings.Index(text[at:], form)
-			if i < 0 {
-				break
-			}
-			from := at + i
-			to := from + len(form)
-			if n := len(found); n > 0 && from < found[n-1].to && from >= found[n-1].from {
-				found[n-1].to = max(found[n-1].to, to) // a run such as aaaa… stays one span
-			} else {
-				found = append(found, span{escapeStart(text, from), to})
-			}
-			at = from + 1
+// record returns nil where text has nothing to replace.
+func (s *Scrubber) record(text string) (clean []byte, failed bool) {
+	defer func() {
+		if recover() != nil {
+			clean, failed = nil, true
 		}
-	}
-	if len(found) < 2 {
-		return found
-	}
-	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
-	joined := found[:1]
-	for _, next := range found[1:] {
-		if last := &joined[len(joined)-1]; next.from < last.to {
-			last.to = max(last.to, next.to)
-		} else {
-			joined = append(joined, next)
-		}
-	}
-	return joined
-}
-
-// escapeStart moves from back to the backslash of an escape that it would split, so that JSON stays JSON.
-func escapeStart(text string, from int) int {
-	for back := 1; back <= 5 && back <= from; back++ {
-		c := text[from-back]
-		if c == '\\' {
-			slashes := 1
-			for from-back-slashes >= 0 && text[from-back-slashes] == '\\' {
-				slashes++
-			}
-			if slashes%2 == 1 && (back == 1 || text[from-back+1] == 'u') {
-				return from - back
-			}
-			return from
-		}
-		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' || c == 'u') {
-			return from
-		}
-	}
-	return from
-}
-
-func replace(text string, found []span) []byte {
-	out := make([]byte, 0, len(text)+len(found)*len(Mask))
-	at := 0
-	for _, f := range found {
-		out = append(out, text[at:f.from]...)
-		out = append(out, Mask...)
-		at = f.to
-	}
-	return append(out, text[at:]...)
-}
-
-// appendForms adds the ways in which secret may be written. The floor counts form by form.
-func appendForms(forms []string, secret string) []string {
-	add := func(form string) {
-		if len(form) >= minAlone {
-			forms = append(forms, form)
-		}
-	}
-	add(secret)
-	for _, html := range []bool{false, true} {
-		escaped := jsonEscape(secret, html)
-		for _, form := range []string{escaped, asciiEscape(escaped)} {
-			add(form)
-			add(strings.ReplaceAll(form, "/", `\/`))
-		}
-	}
-	return forms
-}
-
-// jsonEscape returns secret as it stands between the quotes of a JSON string.
-func jsonEscape(secret string, html bool) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(html)
-	if err := enc.Encode(secret); err != nil {
-		return secret
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(b.String(), "\n"), `"`), `"`)
-}
-
-// asciiEscape writes non-ASCII characters as `\u` escapes in lower case, as Python does by default.
-func asciiEscape(escaped string) string {
-	const hex = "0123456789abcdef"
-	var b strings.Builder
-	unit := func(u rune) {
-		b.WriteString(`\u`)
-		for shift := 12; shift >= 0; shift -= 4 {
-			b.WriteByte(hex[u>>shift&15])
-		}
-	}
-	for _, r := range escaped {
-		switch {
-		case r < utf8.RuneSelf:
-			b.WriteRune(r)
-		case r > 0xffff:
-			r -= 0x10000
-			unit(0xd800 + r>>10)
-			unit(0xdc00 + r&0x3ff)
-		default:
-			unit(r)
-		}
-	}
-	return b.String()
+	}()
+	live := s.live.Load()
+	return replace(text, live.records.find(text, live.everywhere.find(text, nil))), false
 }

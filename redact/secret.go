@@ -1,8 +1,9 @@
 // Package redact keeps secrets out of everything the gateway records or shows.
 //
 // A Secret is a string that only Reveal lets out: every formatting verb, slog, JSON and YAML show a mask. A
-// Scrubber knows the live secrets and replaces them in text that somebody else wrote, such as a server's stderr.
-// Handler does both for a logger, and URL is how a url is displayed. Start reading at Secret, then Scrubber.
+// Scrubber replaces what it was told of (Known) in text that somebody else wrote: credentials in what goes to clients
+// (JSON, Definition), these and more in what is recorded (String, Bytes). NewHandler does that for a logger, and
+// URL is how a url is displayed. Start reading at Secret, then Known and Scrubber; index.go finds, replace.go replaces.
 package redact
 
 import (

@@ -11,7 +11,18 @@ import (
 
 type callers struct{ keys []auth.Key }
 
-var callersMembers = []member[callers]{{"keys", readKeys}}
+var callersMembers = []member[callers]{
+	{"keys", mapOf("API keys by the caller's name, each stored as its hash, `sha256:HEX`; make one with `mcp-gateway key NAME`", "",
+		form("", "^sha256:[0-9a-fA-F]{64}$")).filled(), readKeys},
+}
+
+// callersSchema lets the word none stand in place of an object.
+func callersSchema() schema {
+	s := schema{Description: "who may ask; with `none` everyone is one caller, and can use every session", Default: "none"}
+	s.AnyOf = []schema{{Enum: []string{"none"}}, object("", callersMembers)}
+	s.AnyOf[1].Required = []string{"keys"}
+	return s
+}
 
 func readCallers(l *loader, c *Config, at place) {
 	if at.node.Kind == yaml.ScalarNode {
@@ -63,7 +74,10 @@ func readKeys(l *loader, c *callers, at place) {
 
 const sealKeySize = 32
 
-var sealMembers = []member[Config]{{"keys", readSealKeys}}
+var sealMembers = []member[Config]{
+	{"keys", listOf("Base64 of 32 bytes each (`openssl rand -base64 32`); the first seals, all open. Share them between replicas",
+		form("", `^[A-Za-z0-9+/\s]{43,}=\s*$`)).filled().without("one kept in `state_dir`"), readSealKeys},
+}
 
 func readSealKeys(l *loader, c *Config, at place) {
 	list, ok := l.texts(at)
@@ -103,8 +117,8 @@ func (l *loader) weak(at place, s redact.Secret) {
 	case text == "":
 	case len(text) < 8:
 		l.warn(at, "a credential of under 8 characters cannot be kept out of logs, use a longer one")
-	case len(text) < 16 && oneKind(text):
-		l.warn(at, "a credential of one short word or number is also replaced where it means something else, use a longer one")
+	case redact.Weak(text):
+		l.warn(at, "a credential of one short word or number is kept out of logs, but not out of what the server says, use a longer one")
 	}
 }
 

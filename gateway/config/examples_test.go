@@ -33,17 +33,7 @@ func TestExamplesLoad(t *testing.T) {
 
 // With every setting switched on, full.yaml still loads, and it has each name that a table of the parser has.
 func TestFullNamesEveryMember(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(examples, "full.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"EVERYTHING_API_KEY", "DOCS_TOKEN"} {
-		t.Setenv(name, "planted-value-1")
-	}
-	t.Setenv("MCP_GATEWAY_SEAL_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
-	// The settings that are off take the place of their like that is on.
-	text := strings.Replace(string(data), "\ncallers: none\n", "\n", 1)
-	text = regexp.MustCompile(`(?m)^( *)#(  [a-z]|[A-Za-z]|    [a-z])`).ReplaceAllString(text, "$1$2")
+	text := fullYAML(t)
 	if _, warned, err := Parse("full.yaml", []byte(text)); err != nil || len(warned) > 0 {
 		t.Fatalf("with everything on: %v\n%v", Problems(warned), err)
 	}
@@ -51,43 +41,63 @@ func TestFullNamesEveryMember(t *testing.T) {
 	if err := yaml.Load([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
-	root := doc.Content[0]
-	upstream := append(memberNames(at(root, "upstreams", "everything")), memberNames(at(root, "upstreams", "docs"))...)
-	for _, section := range []struct {
-		path        string
-		known, here []string
-	}{
-		{"", names(topMembers), memberNames(root)},
-		{"callers", names(callersMembers), memberNames(at(root, "callers"))},
-		{"seal", names(sealMembers), memberNames(at(root, "seal"))},
-		{"upstreams.*", names(upstreamMembers), upstream},
-		{"reconnect", names(reconnectMembers), memberNames(at(root, "upstreams", "everything", "reconnect"))},
-		{"tools", names(toolsMembers), memberNames(at(root, "upstreams", "everything", "tools"))},
-		{"credential", names(credentialMembers), memberNames(at(root, "upstreams", "docs", "credential"))},
-	} {
-		for _, name := range section.known {
-			if !slices.Contains(section.here, name) {
-				t.Errorf("full.yaml lacks %s %s", section.path, name)
+	met := 0
+	var walk func(s schema, here []*yaml.Node, path string)
+	walk = func(s schema, here []*yaml.Node, path string) {
+		for _, p := range s.Properties {
+			met++
+			values := valuesOf(here, p.name)
+			if len(values) == 0 {
+				t.Errorf("full.yaml lacks %s%s", path, p.name)
+				continue
+			}
+			for _, part := range append(slices.Clone(p.value.AnyOf), p.value) {
+				walk(part, values, path+p.name+".")
 			}
 		}
-	}
-}
-
-func at(n *yaml.Node, path ...string) *yaml.Node {
-	for _, name := range path {
-		i := slices.Index(memberNames(n), name)
-		if i < 0 {
-			return &yaml.Node{}
+		if s.Items != nil {
+			for _, part := range s.Items.AnyOf {
+				walk(part, valuesOf(here, ""), path+"[].")
+			}
 		}
-		n = n.Content[2*i+1]
+		if each, is := s.AdditionalProperties.(*schema); is {
+			walk(*each, valuesOf(here, ""), path+"*.")
+		}
 	}
-	return n
+	walk(object("", topMembers), []*yaml.Node{doc.Content[0]}, "")
+	if met < 50 {
+		t.Errorf("the walk met %d members, it does not reach them all", met)
+	}
 }
 
-func memberNames(n *yaml.Node) []string {
-	var list []string
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		list = append(list, n.Content[i].Value)
+// fullYAML is full.yaml with every setting switched on, and an environment that it can refer to.
+func fullYAML(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(examples, "full.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"EVERYTHING_API_KEY", "DOCS_TOKEN", "SEARCH_CLIENT_SECRET", "SEARCH_REFRESH_TOKEN"} {
+		t.Setenv(name, "planted-value-1")
+	}
+	t.Setenv("MCP_GATEWAY_SEAL_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+	// The settings that are off take the place of their like that is on.
+	text := strings.Replace(string(data), "\ncallers: none\n", "\n", 1)
+	return regexp.MustCompile(`(?m)^( *)#(|  +)([A-Za-z])`).ReplaceAllString(text, "$1$2$3")
+}
+
+// valuesOf are the values of the members called name, or of all members and items, of all of here.
+func valuesOf(here []*yaml.Node, name string) []*yaml.Node {
+	var list []*yaml.Node
+	for _, n := range here {
+		if n.Kind == yaml.SequenceNode && name == "" {
+			list = append(list, n.Content...)
+		}
+		for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+			if name == "" || n.Content[i].Value == name {
+				list = append(list, n.Content[i+1])
+			}
+		}
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -48,6 +49,9 @@ func (l *loader) childFamily(d *draft) Engine {
 		if at, has := d.given["headers"]; has {
 			l.refuse(at, "has no effect on a command, take it out; a child gets its settings by env or args")
 		}
+		if at, has := d.given["forward_headers"]; has {
+			l.refuse(at, "has no effect on a command, which is sent no headers: take it out")
+		}
 		if at, has := d.given["credential"]; has {
 			l.refuse(at, "has no effect on a command, give the child its credential by env")
 		}
@@ -79,6 +83,9 @@ func (l *loader) urlFamily(d *draft) Engine {
 		if d.protocol == "modern" {
 			l.refuse(d.given["protocol"], "modern is not defined over WebSocket, take it out")
 		}
+		if at, has := d.given["forward_headers"]; has {
+			l.refuse(at, "has no effect on WebSocket, where all calls share one connection: take it out")
+		}
 		return LegacyWebSocket
 	}
 	switch {
@@ -94,38 +101,49 @@ func (l *loader) urlFamily(d *draft) Engine {
 	return ModernHTTP
 }
 
-// readURL checks an upstream's url. No message quotes any of it.
+// readURL checks an upstream's url.
 func readURL(l *loader, d *draft, at place) {
+	d.url, d.address, _ = l.absolute(at, absoluteRule{
+		schemes: []string{"http", "https", "ws", "wss"}, begin: "http://, https://, ws:// or wss://",
+		example: "https://mcp.example.com/mcp", instead: "say credential or headers", userless: []string{"http", "https"},
+	})
+}
+
+// An absoluteRule is what a url may be.
+type absoluteRule struct {
+	schemes  []string
+	begin    string // schemes in words
+	example  string
+	userless []string // the schemes where a user may not stand in the url
+	instead  string   // what to do in place of a user there
+}
+
+// absolute reads a url with a host. No message quotes any of it.
+func (l *loader) absolute(at place, rule absoluteRule) (value, *url.URL, bool) {
 	v, ok := l.text(at)
 	if !ok {
-		return
+		return value{}, nil, false
 	}
+	l.embedded(v.text)
 	u, err := url.Parse(v.text)
-	if u != nil {
-		l.urlSecrets(u)
-	}
 	if err != nil || strings.ContainsFunc(v.text, func(r rune) bool { return r <= ' ' || control(r) }) {
-		l.refuse(at, "is not a valid url, write one such as https://mcp.example.com/mcp")
-		return
+		l.refuse(at, "is not a valid url, write one such as %s", rule.example)
+		return value{}, nil, false
 	}
-	switch u.Scheme {
-	case "http", "https", "ws", "wss":
-	default:
-		l.refuse(at, "must begin with http://, https://, ws:// or wss://")
-		return
-	}
-	if port, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || port == 0) {
-		l.refuse(at, "has a port that is not from 1 to 65535")
-		return
-	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	switch {
+	case !slices.Contains(rule.schemes, u.Scheme):
+		l.refuse(at, "must begin with %s", rule.begin)
+	case u.Port() != "" && (err != nil || port == 0):
+		l.refuse(at, "has a port that is not from 1 to 65535")
 	case u.Hostname() == "":
-		l.refuse(at, "has no host, write one such as https://mcp.example.com/mcp")
-	case u.User != nil && (u.Scheme == "http" || u.Scheme == "https"):
-		l.refuse(at, "has a user or password in it: take it out, and say credential or headers instead")
+		l.refuse(at, "has no host, write one such as %s", rule.example)
+	case u.User != nil && slices.Contains(rule.userless, u.Scheme):
+		l.refuse(at, "has a user or password in it: take it out, and %s instead", rule.instead)
 	case u.Fragment != "" || strings.Contains(v.text, "#"):
 		l.refuse(at, "has a fragment, which is never sent: take it out")
 	default:
-		d.url, d.address = v, u
+		return v, u, true
 	}
+	return value{}, nil, false
 }

@@ -4,6 +4,8 @@ import (
 	"net/textproto"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"mcp-gateway/redact"
 )
 
@@ -48,7 +50,7 @@ func readHeaders(l *loader, d *draft, at place) {
 		name := textproto.CanonicalMIMEHeaderKey(e.name)
 		reason, refused := reserved[name]
 		if strings.HasPrefix(name, "Mcp-") {
-			reason, refused = "is part of the protocol, the gateway writes it", true
+			reason, refused = protocolHeader, true
 		}
 		switch {
 		case !token(e.name):
@@ -67,6 +69,87 @@ func readHeaders(l *loader, d *draft, at place) {
 		}
 	}
 }
+
+// forwardMembers are those of a header that goes on, where it is more than a name.
+var forwardMembers = []member[forward]{
+	{"name", scalar("the header's name").like(tokenPattern), func(l *loader, f *forward, at place) { f.readName(l, at) }},
+	{"required", boolean("refuse a call without it"), func(l *loader, f *forward, at place) { f.Required = l.boolean(at) }},
+}
+
+type forward struct {
+	ForwardHeader
+	at place // of the name
+}
+
+func forwardSchema() schema {
+	name, object := forwardMembers[0].schema, object("", forwardMembers)
+	name.Description, object.Required = "", []string{"name"}
+	s := listOf("headers of the caller's request that go on to it, each a name or `{name: NAME, required: true}`; over HTTP only",
+		schema{AnyOf: []schema{name, object}})
+	return s.without("none")
+}
+
+// readForwardHeaders reads which of a caller's headers go on. What lets the caller into the gateway never does, nor
+// what belongs to one connection or to the protocol.
+func readForwardHeaders(l *loader, d *draft, at place) {
+	list, _ := l.items(at)
+	first := map[string]string{}
+	for _, p := range list {
+		f := forward{at: p}
+		if p.node.Kind == yaml.MappingNode {
+			given, _ := readMembers(l, p, forwardMembers, &f)
+			if _, has := given["name"]; !has && !l.refused(p.path) {
+				l.refuse(p, "has no name, say which header goes on")
+			}
+		} else {
+			f.readName(l, p)
+		}
+		if f.Name == "" {
+			continue
+		}
+		name := textproto.CanonicalMIMEHeaderKey(f.Name)
+		if first[name] != "" {
+			l.refuse(f.at, "is the same header as %s, keep one", first[name])
+			continue
+		}
+		first[name] = p.path
+		d.forward = append(d.forward, item{name: f.Name, at: f.at})
+		d.up.ForwardHeaders = append(d.up.ForwardHeaders, f.ForwardHeader)
+	}
+}
+
+func (f *forward) readName(l *loader, at place) {
+	v, ok := l.text(at)
+	if !ok {
+		return
+	}
+	f.at = at
+	if !token(v.text) {
+		l.refuse(at, "is not a header's name: letters, digits and - only")
+	} else if reason := staysHere(textproto.CanonicalMIMEHeaderKey(v.text)); reason != "" {
+		l.refuse(at, "%s, take it out", reason)
+	} else {
+		f.Name = v.text
+	}
+}
+
+// staysHere says why a caller's header of this canonical name never goes on, "" where it may.
+func staysHere(name string) string {
+	switch {
+	case name == "Authorization":
+		return "is what a caller shows the gateway and never goes on, an upstream has credential for its own"
+	case name == "Cookie" || name == "Forwarded" || strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "X-Forwarded-"):
+		return "is between the caller and the gateway and never goes on"
+	case strings.HasPrefix(name, "Mcp-"):
+		return protocolHeader
+	}
+	return reserved[name]
+}
+
+const protocolHeader = "is part of the protocol, the gateway writes it"
+
+// tokenPattern is what token takes.
+const tokenPattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
 
 // token reports whether name is a token of RFC 9110, 5.6.2.
 func token(name string) bool {

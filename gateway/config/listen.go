@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"mcp-gateway/auth"
 )
 
 func readListen(l *loader, c *Config, at place) {
@@ -19,6 +21,32 @@ func readListen(l *loader, c *Config, at place) {
 		return
 	}
 	c.Listen = v.text
+}
+
+func readAdmin(l *loader, c *Config, at place) {
+	v, ok := l.text(at)
+	if !ok {
+		return
+	}
+	if err := checkListen(v.text); err != nil {
+		l.refuse(at, "%v %v", v, err)
+		return
+	}
+	c.Admin = v.text
+}
+
+func readAdminKey(l *loader, c *Config, at place) {
+	stored, ok := l.text(at)
+	if !ok {
+		return
+	}
+	key, err := auth.ParseKey("admin", stored.text)
+	if err != nil {
+		l.secret(stored.text)
+		l.refuse(at, "%v", err)
+		return
+	}
+	c.AdminKey = auth.NewCallers(key)
 }
 
 func checkListen(listen string) error {

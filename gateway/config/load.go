@@ -2,6 +2,8 @@ package config
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -44,12 +46,14 @@ func Load(path string, overrides ...Override) (*Config, []Problem, error) {
 func Parse(name string, data []byte, overrides ...Override) (*Config, []Problem, error) {
 	l := newLoader(name)
 	l.overrides = overrides
-	c := &Config{}
+	sum := sha256.Sum256(data)
+	c := &Config{Hash: hex.EncodeToString(sum[:6])}
 	if root, ok := l.tree(data); ok {
 		l.top(c, root)
 	}
 	// What a message quotes never is a credential by intention; this holds where a person put one in a wrong place.
-	scrubber := redact.NewScrubber(l.secrets...)
+	scrubber := redact.NewScrubber()
+	scrubber.Learn(l.known...)
 	for _, list := range []Problems{l.problems, l.warnings} {
 		for i := range list {
 			list[i].Path = redact.Printable(scrubber.String(list[i].Path))
@@ -60,7 +64,9 @@ func Parse(name string, data []byte, overrides ...Override) (*Config, []Problem,
 	if len(l.problems) > 0 {
 		return nil, l.warnings, l.problems
 	}
-	c.secrets = unique(append(l.secrets, ambient(c)...))
+	l.ambient(c)
+	c.secrets = l.gathered(c)
+	c.Files, c.Content = l.watched(c, sum)
 	return c, l.warnings, nil
 }
 
@@ -70,7 +76,7 @@ type loader struct {
 	overrides          []Override
 	problems, warnings Problems
 	references         references
-	secrets            []redact.Secret
+	known              []redact.Known
 }
 
 func newLoader(name string) *loader {
@@ -109,27 +115,6 @@ func (l *loader) add(list Problems, at place, format string, args []any) Problem
 	line, col := at.position()
 	file := cmp.Or(at.file, l.file)
 	return append(list, Problem{File: file, Line: line, Col: col, Path: at.path, Text: fmt.Sprintf(format, args...)})
-}
-
-// secret makes text known as a credential.
-func (l *loader) secret(text string) redact.Secret {
-	s := redact.NewSecret(text)
-	if !s.IsZero() {
-		l.secrets = append(l.secrets, s)
-	}
-	return s
-}
-
-func unique(secrets []redact.Secret) []redact.Secret {
-	seen := make(map[string]bool, len(secrets))
-	kept := secrets[:0]
-	for _, s := range secrets {
-		if !seen[s.Reveal()] {
-			seen[s.Reveal()] = true
-			kept = append(kept, s)
-		}
-	}
-	return kept
 }
 
 // plainCause is err without the path, which the caller names in its own way.

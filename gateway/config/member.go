@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// A member is one name that an object may have, and how its value is read into a T. A table of them is all that
-// the parser knows of an object.
+// A member is one name that an object may have, what may stand there, and how its value is read into a T. A table of
+// them is all that the parser knows of an object, and all that the JSON Schema and the README's table are made from.
 type member[T any] struct {
-	name string
-	read func(l *loader, into *T, at place)
+	name   string
+	schema schema
+	read   func(l *loader, into *T, at place)
 }
 
 // readMembers reads the object at by table, in file order, and returns where each member stands. A name that the

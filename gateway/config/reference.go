@@ -1,11 +1,14 @@
 package config
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mcp-gateway/redact"
@@ -27,11 +30,13 @@ var (
 type references struct {
 	dir   string
 	files map[string]string
+	asked map[string]int               // how often each was referred to
+	sums  map[string][sha256.Size]byte // of each as it was read
 	used  int
 }
 
 func newReferences(name string) references {
-	return references{dir: filepath.Dir(name), files: map[string]string{}}
+	return references{dir: filepath.Dir(name), files: map[string]string{}, asked: map[string]int{}, sums: map[string][sha256.Size]byte{}}
 }
 
 // expand replaces the references of text. What they bring is not expanded again.
@@ -117,6 +122,7 @@ func (r *references) file(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(r.dir, path)
 	}
+	r.asked[path]++
 	if text, known := r.files[path]; known {
 		return text, nil
 	}
@@ -144,6 +150,44 @@ func (r *references) file(path string) (string, error) {
 	if cut {
 		text = strings.TrimSuffix(text, "\r")
 	}
-	r.files[path] = text
+	r.files[path], r.sums[path] = text, sha256.Sum256(data)
 	return text, nil
+}
+
+// watched are the files whose change makes another configuration, and their content as it was read: a bearer's own is read by its
+// source.
+func (l *loader) watched(c *Config, own [sha256.Size]byte) (files []string, content [sha256.Size]byte) {
+	for _, u := range c.Upstreams {
+		if u.Credential != nil && u.Credential.BearerFile != "" {
+			l.references.asked[u.Credential.BearerFile]--
+		}
+	}
+	files, sums := []string{l.file}, own[:]
+	for _, path := range slices.Sorted(maps.Keys(l.references.files)) {
+		if l.references.asked[path] > 0 {
+			sum := l.references.sums[path]
+			files, sums = append(files, path), append(sums, sum[:]...)
+		}
+	}
+	return files, sha256.Sum256(sums)
+}
+
+// Content tells one content of files, as Config.Files names them, from another: it is the Config.Content of a configuration that
+// is loaded from it. An error is one that reading has met.
+func Content(files []string) ([sha256.Size]byte, error) {
+	var sums []byte
+	for _, path := range files {
+		f, err := os.Open(path)
+		if err != nil {
+			return [sha256.Size]byte{}, err
+		}
+		data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+		f.Close()
+		if err != nil {
+			return [sha256.Size]byte{}, err
+		}
+		sum := sha256.Sum256(data)
+		sums = append(sums, sum[:]...)
+	}
+	return sha256.Sum256(sums), nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -30,22 +31,50 @@ func pointer(text string) bool {
 	return false
 }
 
+// knows makes known what the gateway keeps out of what it shows.
+func (l *loader) knows(k redact.Known) redact.Secret {
+	if !k.Text.IsZero() {
+		l.known = append(l.known, k)
+	}
+	return k.Text
+}
+
+// secret makes text known as a credential.
+func (l *loader) secret(text string) redact.Secret {
+	return l.knows(redact.Known{Text: redact.NewSecret(text)})
+}
+
+// named makes text known as the credential called name.
+func (l *loader) named(name, text string) redact.Secret {
+	return l.knows(redact.Known{Text: redact.NewSecret(text), Name: name})
+}
+
 // variable makes the credentials of one variable known and warns of a literal one.
 func (l *loader) variable(i item) {
-	if l.embedded(i.value.text) {
+	l.assigned(i)
+	if text := i.value.text; !credentialVariable(i.name, text) && redact.CredentialShape(text) && !pointer(text) && !ordinary(text) && oneWord(text) {
+		l.named(i.name, text)
+	}
+}
+
+// assigned makes known the credentials of a value that has a name, or of one without.
+func (l *loader) assigned(i item) {
+	text := i.value.text
+	embedded := l.embedded(text)
+	switch {
+	case credentialVariable(i.name, text) && text != "":
+		s := l.named(i.name, text)
 		l.literal(i.at, i.value)
+		l.weak(i.at, s)
 		return
-	}
-	if !credentialVariable(i.name, i.value.text) {
+	case embedded:
+		l.literal(i.at, i.value)
+	default:
 		l.suspect(i)
-		return
 	}
-	s := l.secret(i.value.text)
-	if s.IsZero() {
-		return
+	if i.name != "" {
+		l.knows(redact.Known{Text: redact.NewSecret(text), Name: i.name, Record: true})
 	}
-	l.literal(i.at, i.value)
-	l.weak(i.at, s)
 }
 
 // arguments makes the credentials among a command's arguments known: `--token X`, `--token=X`, `TOKEN=X`, a header's
@@ -64,7 +93,7 @@ func (l *loader) arguments(args []item) []redact.Secret {
 		case dashed:
 			flag = strings.TrimLeft(text, "-")
 			continue
-		case both && redact.CredentialName(name): // docker run -e NAME=value
+		case both && token(name): // docker run -e NAME=value
 			i.name, i.value.text, flag = name, inline, ""
 		default:
 			i.name, flag = flag, ""
@@ -75,10 +104,13 @@ func (l *loader) arguments(args []item) []redact.Secret {
 			l.header(i, false)
 			continue
 		}
-		l.variable(i)
+		l.assigned(i)
 	}
 	return out
 }
+
+// tokenStarts are what well-known kinds of tokens begin with.
+var tokenStarts = []string{"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-", "AKIA", "eyJ", "mcpgw_", "npm_"}
 
 // suspect warns of a literal that looks like a well-known kind of token under a name that does not say so.
 func (l *loader) suspect(i item) {
@@ -86,7 +118,7 @@ func (l *loader) suspect(i item) {
 	if len(text) < 20 || i.value.referenced {
 		return
 	}
-	for _, start := range []string{"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-", "AKIA", "eyJ", "mcpgw_", "npm_"} {
+	for _, start := range tokenStarts {
 		if strings.HasPrefix(text, start) {
 			l.secret(text)
 			l.literal(i.at, i.value)
@@ -100,15 +132,17 @@ func (l *loader) suspect(i item) {
 func (l *loader) header(i item, cleartext bool) {
 	text := strings.TrimSpace(i.value.text)
 	l.embedded(text)
-	scheme, rest, two := strings.Cut(text, " ")
-	if !redact.CredentialName(i.name) && !redact.CredentialShape(text) {
-		l.secret(i.name + ": " + text)
+	known := redact.Known{Text: redact.NewSecret(text), Name: i.name, Header: true}
+	if !redact.CredentialName(i.name) && (!redact.CredentialShape(text) || ordinary(text)) {
+		known.Record = true
+		l.knows(known)
 		l.suspect(i)
 		return
 	}
-	s := l.secret(text)
+	s := l.knows(known)
+	scheme, rest, two := strings.Cut(text, " ")
 	if rest = strings.TrimSpace(rest); two && !strings.Contains(rest, " ") {
-		s = l.secret(rest)
+		s = l.named(i.name, rest)
 		if strings.EqualFold(scheme, "Basic") {
 			l.basic(rest)
 		}
@@ -121,97 +155,74 @@ func (l *loader) header(i item, cleartext bool) {
 }
 
 func (l *loader) basic(encoded string) {
-	raw, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		return
-	}
-	l.secret(string(raw))
-	if _, password, ok := strings.Cut(string(raw), ":"); ok {
-		l.secret(password)
+	if raw, err := base64.StdEncoding.DecodeString(encoded); err == nil {
+		l.userinfo(string(raw), string(raw))
 	}
 }
 
-// address warns of the credentials of an upstream's url.
-func (l *loader) address(d *draft, cleartext bool) {
-	if !l.urlSecrets(d.address) {
-		return
+// ordinary reports whether text has the shape of a credential and yet is none: a UUID, or words joined by - _ or ., such
+// as a package's name, whose parts have letters only, or digits only where they are short.
+func ordinary(text string) bool {
+	if uuid.MatchString(text) {
+		return true
 	}
-	l.literal(d.given["url"], d.url)
-	if cleartext {
-		l.cleartext(d.given["url"])
-	}
-}
-
-// embedded makes known the credentials of a url that is the value of something else, such as DATABASE_URL. It reports
-// whether there is one.
-func (l *loader) embedded(text string) bool {
-	if !strings.Contains(text, "://") {
-		return false
-	}
-	u, err := url.Parse(text)
-	return err == nil && l.urlSecrets(u)
-}
-
-// urlSecrets makes the credentials of u known, as written and as decoded: its userinfo, and the query values and path
-// segments that are credentials by name or by shape. It reports whether there is one.
-func (l *loader) urlSecrets(u *url.URL) bool {
-	found := false
-	known := func(text string) {
-		found = true
-		l.secret(text)
-		if plain, err := url.QueryUnescape(text); err == nil {
-			l.secret(plain)
-		}
-	}
-	if u.User != nil {
-		password, _ := u.User.Password()
-		plain := u.User.Username() + ":" + password
-		for _, text := range []string{u.User.String(), plain, password, base64.StdEncoding.EncodeToString([]byte(plain))} {
-			l.secret(text)
-		}
-		found = true
-	}
-	for field := range strings.SplitSeq(u.RawQuery, "&") {
-		name, text, _ := strings.Cut(field, "=")
-		if plain, err := url.QueryUnescape(name); err == nil && redact.CredentialName(plain) || redact.CredentialShape(text) {
-			if text != "" {
-				known(text)
-			}
-		}
-		if redact.CredentialShape(name) {
-			known(name)
-		}
-	}
-	for segment := range strings.SplitSeq(u.EscapedPath(), "/") {
-		if redact.CredentialShape(segment) && !words(segment) {
-			known(segment)
-		}
-	}
-	return found
-}
-
-// words reports whether segment is words joined by - _ or ., such as a package's name: its parts have letters only,
-// or digits only where they are short.
-func words(segment string) bool {
-	parts := strings.FieldsFunc(segment, func(r rune) bool { return r == '-' || r == '_' || r == '.' })
+	parts := strings.FieldsFunc(text, func(r rune) bool { return r == '-' || r == '_' || r == '.' })
 	return len(parts) > 1 && !slices.ContainsFunc(parts, func(part string) bool { return len(part) >= 16 || !oneKind(part) })
 }
 
-// ambient returns the credentials that come with the gateway's own environment: the proxies' userinfo, and all that a
+var uuid = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+
+// oneWord reports whether text is made of letters, digits, - and _: options, lists and names with dots are not.
+func oneWord(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !publicRune(r) })
+}
+
+// ambient makes known the credentials that come with the gateway's own environment: the proxies' userinfo, and all that a
 // child inherits.
-func ambient(c *Config) []redact.Secret {
-	l := newLoader("")
+func (l *loader) ambient(c *Config) {
 	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"} {
-		l.embedded(os.Getenv(name))
-	}
-	if slices.ContainsFunc(c.Upstreams, func(u Upstream) bool { return u.InheritEnv }) {
-		for _, pair := range os.Environ() {
-			name, text, _ := strings.Cut(pair, "=")
-			if credentialVariable(name, text) {
-				l.secret(text)
-			}
-			l.embedded(text)
+		proxy := os.Getenv(name)
+		if !strings.Contains(proxy, "://") {
+			proxy = "http://" + proxy // a proxy may be named without its scheme
 		}
+		l.embedded(proxy)
 	}
-	return l.secrets
+	if !slices.ContainsFunc(c.Upstreams, func(u Upstream) bool { return u.InheritEnv }) {
+		return
+	}
+	for _, pair := range os.Environ() {
+		name, text, _ := strings.Cut(pair, "=")
+		if credentialVariable(name, text) {
+			l.named(name, text)
+		}
+		l.embedded(text)
+	}
+}
+
+// credentials returns what is known but for what only records are cleaned of.
+func (l *loader) credentials() []redact.Known {
+	return slices.DeleteFunc(slices.Clone(l.known), func(k redact.Known) bool { return k.Record })
+}
+
+// gathered returns all that is known, each once. A text that is no credential and stands in the public name of an
+// upstream or a caller is left out: records would hide that name too.
+func (l *loader) gathered(c *Config) []redact.Known {
+	public := c.Callers.Names()
+	for _, u := range c.Upstreams {
+		public = append(public, u.ID, u.Prefix)
+	}
+	type content struct {
+		text                     string
+		name                     string
+		header, userinfo, record bool
+	}
+	seen := make(map[content]bool, len(l.known))
+	return slices.DeleteFunc(l.known, func(k redact.Known) bool {
+		id := content{k.Text.Reveal(), k.Name, k.Header, k.Userinfo, k.Record}
+		if seen[id] {
+			return true
+		}
+		seen[id] = true
+		return k.Record && k.Name == "" && slices.ContainsFunc(public, func(name string) bool { return strings.Contains(name, id.text) })
+	})
 }

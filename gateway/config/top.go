@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,29 +18,51 @@ const (
 	defaultPath            = "/mcp"
 	defaultStartGrace      = 3 * time.Second
 	defaultShutdownTimeout = 15 * time.Second
+	defaultStreamAfter     = 10 * time.Second
 	defaultKeepalive       = 15 * time.Second
 )
 
+var logLevels = []string{"debug", "info", "warn", "error"}
+
 var topMembers = []member[Config]{
-	{"listen", readListen},
-	{"path", readPath},
-	{"hosts", readHosts},
-	{"origins", readOrigins},
-	{"insecure", func(l *loader, c *Config, at place) { c.Insecure = l.boolean(at) }},
-	{"callers", readCallers},
-	{"upstreams", readUpstreams},
-	{"start_grace", func(l *loader, c *Config, at place) { l.duration(at, 0, &c.StartGrace) }},
-	{"shutdown_delay", func(l *loader, c *Config, at place) { l.duration(at, 0, &c.ShutdownDelay) }},
-	{"shutdown_timeout", func(l *loader, c *Config, at place) { l.duration(at, 0, &c.ShutdownTimeout) }},
-	{"keepalive", func(l *loader, c *Config, at place) { l.duration(at, time.Millisecond, &c.Keepalive) }},
-	{"seal", func(l *loader, c *Config, at place) { readMembers(l, at, sealMembers, c) }},
-	{"state_dir", func(l *loader, c *Config, at place) { c.StateDir = l.folder(at) }},
+	{"listen", scalar("address, host:port; `--listen` wins. Off loopback it needs `callers`, or `insecure: true`").byDefault(defaultListen), readListen},
+	{"path", form("the one path", "^/").byDefault(defaultPath), readPath},
+	{"hosts", listOf("Host headers that are served", scalar("")).without("loopback names on a loopback `listen`, else any"), readHosts},
+	{"origins", listOf("browser origins that are served, with CORS", scalar("")).without("none"), readOrigins},
+	{"insecure", boolean("serve off loopback without callers"), func(l *loader, c *Config, at place) { c.Insecure = l.boolean(at) }},
+	{"callers", callersSchema(), readCallers},
+	{"start_grace", period("how long serving waits for the first listings").byDefault(defaultStartGrace),
+		func(l *loader, c *Config, at place) { l.duration(at, 0, &c.StartGrace) }},
+	{"shutdown_delay", period("how long new calls are still taken after SIGTERM").byDefault(time.Duration(0)),
+		func(l *loader, c *Config, at place) { l.duration(at, 0, &c.ShutdownDelay) }},
+	{"shutdown_timeout", period("how long running calls may take to finish after that").byDefault(defaultShutdownTimeout),
+		func(l *loader, c *Config, at place) { l.duration(at, 0, &c.ShutdownTimeout) }},
+	{"stream_after", period("how long an answer may stay silent before it becomes a stream, so that nothing in between cuts it off").byDefault(defaultStreamAfter),
+		func(l *loader, c *Config, at place) { l.duration(at, time.Millisecond, &c.StreamAfter) }},
+	{"keepalive", period("between comments on a silent stream").byDefault(defaultKeepalive),
+		func(l *loader, c *Config, at place) { l.duration(at, time.Millisecond, &c.Keepalive) }},
+	{"watch", boolean("reload by itself when this file, or one that it refers to, has changed"),
+		func(l *loader, c *Config, at place) { c.Watch = l.boolean(at) }},
+	{"log_level", choice("the least that is logged; `--log-level` wins", logLevels).byDefault("info"),
+		func(l *loader, c *Config, at place) { c.LogLevel, _ = l.word(at, logLevels...) }},
+	{"admin", scalar("address, host:port, for whoever runs the gateway: `/healthz`, `/readyz` and `/metrics`, on loopback or with the key also " +
+		"`/status`, `/-/reload` and `/-/upstreams/ID/restart`").without("none"), readAdmin},
+	{"admin_key", form("lets in to all of `admin`, as Bearer; stored as its hash, make one with `mcp-gateway key NAME`", "^sha256:[0-9a-fA-F]{64}$").
+		without("only loopback"), readAdminKey},
+	{"pprof", boolean("serve `/debug/pprof` at `admin`"), func(l *loader, c *Config, at place) { c.Pprof = l.boolean(at) }},
+	{"seal", object("what sessions, cursors and rounds are sealed with", sealMembers),
+		func(l *loader, c *Config, at place) { readMembers(l, at, sealMembers, c) }},
+	{"state_dir", scalar("where the gateway keeps what must outlive it; relative to the configuration").
+		without("`$STATE_DIRECTORY`, else `$XDG_STATE_HOME/mcp-gateway`, else `~/.local/state/mcp-gateway`"),
+		func(l *loader, c *Config, at place) { c.StateDir = l.folder(at) }},
+	{"upstreams", mapOf("the MCP servers by id, `[a-z][a-z0-9-]{0,30}`; lists show them in this order", upstreamID.String(), upstreamSchema()).filled(), readUpstreams},
 }
 
 // top reads the whole configuration and checks what spans its members.
 func (l *loader) top(c *Config, root place) {
 	c.Listen, c.Path = defaultListen, defaultPath
-	c.StartGrace, c.ShutdownTimeout, c.Keepalive = defaultStartGrace, defaultShutdownTimeout, defaultKeepalive
+	c.StartGrace, c.ShutdownTimeout = defaultStartGrace, defaultShutdownTimeout
+	c.StreamAfter, c.Keepalive, c.LogLevel = defaultStreamAfter, defaultKeepalive, "info"
 	given, ok := readMembers(l, root, topMembers, c)
 	if !ok {
 		return
@@ -65,7 +88,22 @@ func (l *loader) top(c *Config, root place) {
 	if c.StateDir == "" {
 		c.StateDir = defaultStateDir()
 	}
+	l.admin(c, given)
 	l.labels(c, given)
+}
+
+// admin checks what concerns the second listener.
+func (l *loader) admin(c *Config, given map[string]place) {
+	at, has := given["admin"]
+	for _, name := range []string{"admin_key", "pprof"} {
+		if p, set := given[name]; set && !has && (name != "pprof" || c.Pprof) {
+			l.refuse(p, "is for the listener of admin, which is not set: set admin as well, or take this out")
+		}
+	}
+	_, port, _ := net.SplitHostPort(c.Listen)
+	if _, other, err := net.SplitHostPort(c.Admin); has && err == nil && other == port && port != "0" {
+		l.refuse(at, "has the port of listen, %s; take another, which no client can reach", port)
+	}
 }
 
 // meant reports whether an unknown member was taken for name, so that it need not be called missing too.
@@ -91,7 +129,8 @@ func (l *loader) refused(path string) bool {
 // labels refuses a caller name, an upstream id or a prefix that holds a credential: they appear wherever the gateway
 // speaks of them, and are never redacted.
 func (l *loader) labels(c *Config, given map[string]place) {
-	known := redact.NewScrubber(l.secrets...)
+	known := redact.NewScrubber()
+	known.Learn(l.credentials()...)
 	const text = "%s holds one of the credentials of this file, choose another"
 	for _, name := range c.Callers.Names() {
 		if known.Holds(name) {

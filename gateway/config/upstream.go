@@ -17,9 +17,15 @@ const (
 	defaultStartTimeout = 2 * time.Minute
 	defaultReconnectMin = 500 * time.Millisecond
 	defaultReconnectMax = 30 * time.Second
+	defaultInputTimeout = 10 * time.Minute
+	defaultRounds       = 16
+	defaultQueue        = 256
+	pipeConcurrency     = 32 // the default where all calls share one connection; over HTTP there is none
 
-	maxUpstreams = 1000
-	maxPattern   = 256 // characters of a glob
+	maxUpstreams   = 1000
+	maxConcurrency = 10_000
+	maxQueue       = 100_000
+	maxRounds      = 1000
 )
 
 var upstreamID = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`)
@@ -35,48 +41,83 @@ type draft struct {
 	protocol           string
 	transport          string
 	args, env, headers []item
-	bearer             item
+	forward            []item // where the names of up.ForwardHeaders stand
+	credential         credential
 }
 
 func (d *draft) has(name string) bool { _, has := d.given[name]; return has }
 
+var (
+	protocols  = []string{"modern", "legacy"}
+	transports = []string{"stdio", "websocket", "http", "sse"}
+)
+
 var upstreamMembers = []member[draft]{
-	{"command", readCommand},
-	{"args", func(l *loader, d *draft, at place) { d.args, _ = l.texts(at) }},
-	{"env", readEnv},
-	{"inherit_env", func(l *loader, d *draft, at place) { d.up.InheritEnv = l.boolean(at) }},
-	{"cwd", func(l *loader, d *draft, at place) { d.up.Cwd = l.folder(at) }},
-	{"url", readURL},
-	{"headers", readHeaders},
-	{"protocol", func(l *loader, d *draft, at place) { d.protocol, _ = l.word(at, "modern", "legacy") }},
-	{"transport", func(l *loader, d *draft, at place) {
-		d.transport, _ = l.word(at, "stdio", "websocket", "http", "sse")
-	}},
-	{"revision", readRevision},
-	{"prefix", readPrefix},
-	{"timeout", func(l *loader, d *draft, at place) { l.duration(at, time.Millisecond, &d.up.Timeout) }},
-	{"start_timeout", func(l *loader, d *draft, at place) { l.duration(at, time.Millisecond, &d.up.StartTimeout) }},
-	{"reconnect", readReconnect},
-	{"tools", func(l *loader, d *draft, at place) { readMembers(l, at, toolsMembers, d) }},
-	{"credential", readCredential},
+	{"command", scalar("the program of a server to start, over stdio"), readCommand},
+	{"args", listOf("its arguments", scalar("")), func(l *loader, d *draft, at place) { d.args, _ = l.texts(at) }},
+	{"env", mapOf("what else is in its environment than `PATH HOME LANG TMPDIR TZ USER`", "^[^=]+$", scalar("")), readEnv},
+	{"required", boolean("the gateway is not ready before it was live once"), func(l *loader, d *draft, at place) { d.up.Required = l.boolean(at) }},
+	{"inherit_env", boolean("give it all of the gateway's environment"), func(l *loader, d *draft, at place) { d.up.InheritEnv = l.boolean(at) }},
+	{"cwd", scalar("its working directory, relative to the configuration").without("the gateway's"),
+		func(l *loader, d *draft, at place) { d.up.Cwd = l.folder(at) }},
+	{"url", form("a server to reach: `https://…`, `http://…`, `wss://…`, `ws://…`", "^([Hh][Tt][Tt][Pp]|[Ww][Ss])[Ss]?://[^/]"), readURL},
+	{"headers", mapOf("fixed headers of every request to it", tokenPattern, scalar("")), readHeaders},
+	{"forward_headers", forwardSchema(), readForwardHeaders},
+	{"credential", credentialSchema(), readCredential},
+	{"protocol", choice("the server's era", protocols).without("`legacy` for a command and `ws`, `modern` for `http`"),
+		func(l *loader, d *draft, at place) { d.protocol, _ = l.word(at, protocols...) }},
+	{"transport", choice("how it is reached; needed for `sse`, and where `command` and `url` both stand", transports).without("by the address"),
+		func(l *loader, d *draft, at place) { d.transport, _ = l.word(at, transports...) }},
+	{"revision", scalar("the one legacy revision to accept").without("any"), readRevision},
+	{"prefix", scalar("before its tools' names; `\"\"` for a single upstream").without("`ID__`"), readPrefix},
+	{"timeout", period("of a whole call, from arrival to answer").byDefault(defaultTimeout),
+		func(l *loader, d *draft, at place) { l.duration(at, time.Millisecond, &d.up.Timeout) }},
+	{"input_timeout", period("of a round of a call that waits for a person, in place of `timeout`; for modern servers").byDefault(defaultInputTimeout),
+		func(l *loader, d *draft, at place) { l.duration(at, time.Millisecond, &d.up.InputTimeout) }},
+	{"rounds", count("how many rounds one call may have; for modern servers", 1, maxRounds).byDefault(defaultRounds),
+		func(l *loader, d *draft, at place) { l.number(at, 1, maxRounds, &d.up.Rounds) }},
+	{"start_timeout", period("of one start and handshake").byDefault(defaultStartTimeout),
+		func(l *loader, d *draft, at place) { l.duration(at, time.Millisecond, &d.up.StartTimeout) }},
+	{"reconnect", object("the pause between attempts to connect, at random up to `min` at first and up to `max` in the end", reconnectMembers), readReconnect},
+	{"concurrency", count("calls in flight at most, `0` for any number", 0, maxConcurrency).without("`32` over stdio, WebSocket and HTTP+SSE, else `0`"),
+		func(l *loader, d *draft, at place) { l.number(at, 0, maxConcurrency, &d.up.Concurrency) }},
+	{"queue", count("calls that may wait for one in flight to end; what comes on top is not sent, and says so", 0, maxQueue).byDefault(defaultQueue),
+		func(l *loader, d *draft, at place) { l.number(at, 0, maxQueue, &d.up.Queue) }},
+	{"poll", period("between listings where the server does not announce its changes, at least `1s`").without("never"),
+		func(l *loader, d *draft, at place) { l.duration(at, time.Second, &d.up.Poll) }},
+	{"tools", object("which tools are shown and may be called, and how long each may take", toolsMembers),
+		func(l *loader, d *draft, at place) { readMembers(l, at, toolsMembers, d) }},
+	{"redact", object("where credentials are taken out of what the server says", redactMembers),
+		func(l *loader, d *draft, at place) { readMembers(l, at, redactMembers, d) }},
+}
+
+// upstreamSchema adds what one member has to do with another.
+func upstreamSchema() schema {
+	s := object("one MCP server", upstreamMembers)
+	s.AnyOf = []schema{having("command"), having("url")}
+	command, url, both, transport, protocol := having("command"), having("url"), having("command", "url"), having("transport"), having("protocol")
+	remote, child := never("headers", "forward_headers", "credential"), never("args", "env", "cwd", "inherit_env")
+	sse := schema{Required: []string{"transport"}, Properties: properties{{"transport", schema{Enum: []string{"sse"}}}}}
+	s.AllOf = []schema{
+		{If: &schema{Not: &url}, Then: &remote},
+		{If: &schema{Not: &command}, Then: &child},
+		{If: &both, Then: &transport},
+		{If: &sse, Then: &protocol},
+	}
+	return s
 }
 
 var reconnectMembers = []member[Reconnect]{
-	{"min", func(l *loader, r *Reconnect, at place) { l.duration(at, time.Millisecond, &r.Min) }},
-	{"max", func(l *loader, r *Reconnect, at place) { l.duration(at, time.Millisecond, &r.Max) }},
+	{"min", period("the first pause at most").byDefault(defaultReconnectMin),
+		func(l *loader, r *Reconnect, at place) { l.duration(at, time.Millisecond, &r.Min) }},
+	{"max", period("the longest pause").byDefault(defaultReconnectMax),
+		func(l *loader, r *Reconnect, at place) { l.duration(at, time.Millisecond, &r.Max) }},
 }
 
-var toolsMembers = []member[draft]{
-	{"allow", func(l *loader, d *draft, at place) {
-		d.up.Tools.Allow = l.patterns(at)
-		if d.up.Tools.Allow != nil && len(d.up.Tools.Allow) == 0 && !l.refused(at.path) {
-			l.warn(at, "is empty, so no tool is shown; take it out to show all")
-		}
-	}},
-	{"deny", func(l *loader, d *draft, at place) { d.up.Tools.Deny = l.patterns(at) }},
+var redactMembers = []member[draft]{
+	{"results", schema{Description: "`false` passes the server's own answers as they are; records are redacted always", Type: "boolean", Default: true},
+		func(l *loader, d *draft, at place) { d.up.ResultsVerbatim = !l.boolean(at) }},
 }
-
-var credentialMembers = []member[draft]{{"bearer", readBearer}}
 
 // readUpstreams reads each upstream, in file order.
 func readUpstreams(l *loader, c *Config, at place) {
@@ -98,7 +139,8 @@ func readUpstreams(l *loader, c *Config, at place) {
 		}
 		d := &draft{at: e.at, up: Upstream{
 			ID: e.name, Prefix: e.name + "__", Timeout: defaultTimeout, StartTimeout: defaultStartTimeout,
-			Reconnect: Reconnect{Min: defaultReconnectMin, Max: defaultReconnectMax},
+			Reconnect:    Reconnect{Min: defaultReconnectMin, Max: defaultReconnectMax},
+			InputTimeout: defaultInputTimeout, Rounds: defaultRounds, Queue: defaultQueue,
 		}}
 		if d.given, ok = readMembers(l, e.at, upstreamMembers, d); !ok {
 			continue
@@ -116,7 +158,7 @@ func readCommand(l *loader, d *draft, at place) {
 		l.refuse(at, "is empty, name the program to start")
 		return
 	}
-	if ok && !v.referenced && !strings.ContainsAny(v.text, `/\`) && strings.ContainsAny(v.text, " \t") {
+	if ok && v.commandLine() {
 		l.refuse(at, "is one program, put what follows the first space into args")
 		return
 	}
@@ -148,50 +190,6 @@ func readReconnect(l *loader, d *draft, at place) {
 		}
 		l.refuse(about, "min is %v and max is %v, min must not be above max", d.up.Reconnect.Min, d.up.Reconnect.Max)
 	}
-}
-
-func readCredential(l *loader, d *draft, at place) {
-	given, ok := readMembers(l, at, credentialMembers, d)
-	if _, has := given["bearer"]; ok && !has && !l.refused(at.path) {
-		l.refuse(at, "has no bearer, give it one or take credential out")
-	}
-}
-
-func readBearer(l *loader, d *draft, at place) {
-	v, ok := l.text(at)
-	if !ok {
-		return
-	}
-	l.secret(v.text)
-	switch {
-	case v.text == "":
-		l.refuse(at, "is empty, give it a token or take credential out")
-	case strings.ContainsFunc(v.text, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-		if token, written := strings.CutPrefix(v.text, "Bearer "); written && !strings.Contains(token, " ") {
-			l.refuse(at, "leave the word Bearer out, it is added")
-			return
-		}
-		l.refuse(at, "has white space, control or non-ASCII characters, a token has none")
-	default:
-		d.bearer = item{name: "bearer", value: v, at: at}
-	}
-}
-
-// patterns reads a list of globs; never nil, since a list that is there but unusable must not let all pass.
-func (l *loader) patterns(at place) []string {
-	list, _ := l.texts(at)
-	globs := make([]string, 0, len(list))
-	for _, i := range list {
-		switch {
-		case i.value.text == "":
-			l.refuse(i.at, "is empty, it would match no tool")
-		case len(i.value.text) > maxPattern:
-			l.refuse(i.at, "has over %d characters, no tool's name is that long", maxPattern)
-		default:
-			globs = append(globs, i.value.text)
-		}
-	}
-	return globs
 }
 
 func readPrefix(l *loader, d *draft, at place) {
@@ -246,6 +244,7 @@ func (l *loader) finish(d *draft) {
 	if known {
 		child = engine.Stdio()
 		d.up.Engine = engine
+		l.limits(d)
 	}
 	if child {
 		l.finishChild(d)
@@ -254,8 +253,30 @@ func (l *loader) finish(d *draft) {
 	}
 }
 
+// limits fills in what the engine decides, and refuses what has no effect on it. A default may be repeated anywhere.
+func (l *loader) limits(d *draft) {
+	pipe := d.up.Engine != ModernHTTP && d.up.Engine != LegacyHTTP
+	if pipe && !d.has("concurrency") {
+		d.up.Concurrency = pipeConcurrency
+	}
+	if d.up.Concurrency == 0 && d.up.Queue != defaultQueue && !l.refused(d.at.path+".concurrency") {
+		l.refuse(d.given["queue"], "has no effect without a limit on the calls in flight, set concurrency or take this out")
+	}
+	if d.up.Engine.modern() {
+		return
+	}
+	const text = "has no effect on a legacy upstream, whose calls have one round: take it out"
+	if d.up.InputTimeout != defaultInputTimeout {
+		l.refuse(d.given["input_timeout"], text)
+	}
+	if d.up.Rounds != defaultRounds {
+		l.refuse(d.given["rounds"], text)
+	}
+}
+
 func (l *loader) finishChild(d *draft) {
 	d.up.Args = l.arguments(d.args)
+	d.up.ForwardHeaders = nil
 	for _, i := range d.env {
 		d.up.Env = append(d.up.Env, EnvVar{Name: i.name, Value: redact.NewSecret(i.value.text)})
 		l.variable(i)
@@ -265,27 +286,42 @@ func (l *loader) finishChild(d *draft) {
 func (l *loader) finishURL(d *draft) {
 	d.up.Command, d.up.Cwd, d.up.InheritEnv = redact.Secret{}, "", false
 	d.up.URL = redact.NewSecret(d.url.text)
-	cleartext := d.address != nil && (d.address.Scheme == "http" || d.address.Scheme == "ws") && !loopback(d.address.Hostname())
+	cleartext := unencrypted(d.address)
 	for _, i := range d.headers {
 		d.up.Headers = append(d.up.Headers, Header{Name: i.name, Value: redact.NewSecret(i.value.text)})
 		l.header(i, cleartext)
 	}
-	if d.address != nil {
-		l.address(d, cleartext)
+	l.address(d, cleartext)
+	for _, i := range d.forward {
+		if slices.ContainsFunc(d.headers, func(h item) bool { return strings.EqualFold(h.name, i.name) }) {
+			l.refuse(i.at, "is also in headers, which would send another value: keep one")
+		}
 	}
-	if d.bearer.value.text == "" {
-		return
+	l.finishCredential(d, cleartext)
+	l.authorization(d)
+}
+
+// authorization refuses a second value of the one Authorization header.
+func (l *loader) authorization(d *draft) {
+	source := d.credential.source
+	if d.credential.query.value.text != "" {
+		source = ""
 	}
-	token := l.secret(d.bearer.value.text)
-	d.up.Credential = &Credential{Bearer: token}
-	l.literal(d.bearer.at, d.bearer.value)
-	l.weak(d.bearer.at, token)
-	if cleartext {
-		l.cleartext(d.bearer.at)
+	user := d.address != nil && d.address.User != nil
+	i := slices.IndexFunc(d.headers, func(h item) bool { return strings.EqualFold(h.name, "Authorization") })
+	switch {
+	case i >= 0 && source != "":
+		l.refuse(d.headers[i].at, "stands beside credential.%s, which is sent as Authorization: keep one", source)
+	case i >= 0 && user:
+		l.refuse(d.headers[i].at, "stands beside a user in the url, which is sent as Authorization: keep one")
+	case user && source != "":
+		l.refuse(d.given["url"], "has a user in it, which is sent as Authorization beside credential.%s: keep one", source)
 	}
-	if i := slices.IndexFunc(d.headers, func(h item) bool { return strings.EqualFold(h.name, "Authorization") }); i >= 0 {
-		l.refuse(d.headers[i].at, "stands beside credential.bearer, which is sent as Authorization: keep one")
-	}
+}
+
+// unencrypted reports whether what is sent to u can be read on the network.
+func unencrypted(u *url.URL) bool {
+	return u != nil && (u.Scheme == "http" || u.Scheme == "ws") && !loopback(u.Hostname())
 }
 
 func (l *loader) cleartext(at place) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -110,6 +111,23 @@ func (l *loader) duration(at place, least time.Duration, into *time.Duration) {
 		l.refuse(at, "%v is out of range, it must lie between %v and 24h", v, least)
 	default:
 		*into = d
+	}
+}
+
+// number reads a whole number from least to most.
+func (l *loader) number(at place, least, most int, into *int) {
+	v, ok := l.text(at)
+	if !ok {
+		return
+	}
+	n, err := strconv.Atoi(v.text)
+	switch {
+	case v.text == "" || strings.Trim(v.text, "0123456789") != "" && (err != nil || n >= 0):
+		l.refuse(at, "%v is not a whole number", v)
+	case n < least || n > most:
+		l.refuse(at, "%v is out of range, it must lie between %d and %d", v, least, most)
+	default:
+		*into = n
 	}
 }
 
