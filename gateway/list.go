@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/binary"
 
 	"mcp-gateway/gateway/front"
@@ -14,8 +15,8 @@ const purposeCursor = "cursor tools/list"
 // maxCursor bounds what a client may hand back as a cursor.
 const maxCursor = 512
 
-func (g *Gateway) listTools(snap *snapshot, req *front.Request) *front.Reply {
-	view := snap.catalog.View()
+func (g *Gateway) listTools(ctx context.Context, snap *snapshot, req *front.Request) *front.Reply {
+	view := snap.catalog.Fresh(ctx, req.Caller)
 	index := 0
 	if raw, ok := req.Params.Value("cursor"); ok && string(raw) != "null" {
 		index, ok = g.openCursor(raw, req.Caller, view.Digest[:])

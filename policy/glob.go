@@ -21,11 +21,15 @@ func compile(patterns []string) []glob {
 	return globs
 }
 
-func (g glob) everything() bool { return g == "*" }
+// match reports whether name is one that g stands for.
+func (g glob) match(name string) bool { return g.walk(name, false) }
 
-// match goes back only to the last star: what an earlier star took can stay as it is, since the later one makes up
-// for any difference.
-func (g glob) match(name string) bool {
+// covers reports whether every name that other stands for is one of g's: a star of other is found only in a star of g.
+func (g glob) covers(other glob) bool { return g.walk(string(other), true) }
+
+// walk matches g with a name, or with a pattern in which a star is no single character. It goes back only to the last star: what an
+// earlier star took can stay as it is, since the later one makes up for any difference.
+func (g glob) walk(name string, pattern bool) bool {
 	at, star, resume := 0, -1, 0
 	for i := 0; i < len(name); {
 		if at < len(g) {
@@ -34,7 +38,7 @@ func (g glob) match(name string) bool {
 				at++
 				continue
 			}
-			if g[at] == '?' {
+			if g[at] == '?' && !(pattern && name[i] == '*') {
 				_, size := utf8.DecodeRuneInString(name[i:])
 				at++
 				i += size
@@ -67,3 +71,6 @@ func matchAny(globs []glob, name string) bool {
 	}
 	return false
 }
+
+// Match reports whether name matches the glob pattern. It allocates nothing.
+func Match(pattern, name string) bool { return glob(pattern).match(name) }

@@ -4,6 +4,8 @@
 // call refuses. What is not known is refused. Start reading at New.
 package policy
 
+import "slices"
+
 // Tools says which of an upstream's own tool names pass. A name passes if it matches Allow and does not match Deny.
 // The zero Tools lets all pass.
 type Tools struct {
@@ -41,16 +43,19 @@ func (p *Policy) Allows(caller, upstream, tool string) bool {
 }
 
 // AllowsSome reports whether caller could be allowed anything of upstream. An upstream of which it could not is never
-// named to it.
+// named to it. It is false only where that is so; of several denials that leave nothing but together, it says true.
 func (p *Policy) AllowsSome(caller, upstream string) bool {
 	r, known := p.upstreams[upstream]
-	if !known || !r.all && len(r.allow) == 0 {
+	if !known {
 		return false
 	}
-	for _, deny := range r.deny {
-		if deny.everything() {
-			return false
-		}
+	if r.all {
+		return !r.denies("*")
 	}
-	return true
+	return slices.ContainsFunc(r.allow, func(g glob) bool { return !r.denies(g) })
+}
+
+// denies reports whether one denial takes everything that g allows.
+func (r rules) denies(g glob) bool {
+	return slices.ContainsFunc(r.deny, func(deny glob) bool { return deny.covers(g) })
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"mcp-gateway/policy"
 )
@@ -54,6 +55,13 @@ func TestAllows(t *testing.T) {
 		"some":   {Allow: []string{"read_*", "list"}, Deny: []string{"read_secret*"}},
 		"most":   {Deny: []string{"delete_*"}},
 		"denied": {Allow: []string{"*"}, Deny: []string{"**"}},
+		// What is allowed is denied as well, in part or in whole.
+		"same":  {Allow: []string{"read", "list_*"}, Deny: []string{"list_*", "read"}},
+		"wider": {Allow: []string{"read_a?", "read_*b"}, Deny: []string{"r*"}},
+		"rest":  {Allow: []string{"read_*"}, Deny: []string{"read_?"}},
+		"one":   {Allow: []string{"a", "b"}, Deny: []string{"b"}},
+		"empty": {Deny: []string{"?*"}},
+		"every": {Deny: []string{"*"}},
 	})
 	for _, row := range []struct {
 		upstream, tool string
@@ -70,12 +78,19 @@ func TestAllows(t *testing.T) {
 		{"most", "read", true},
 		{"denied", "read", false},
 		{"unknown", "read", false},
+		{"same", "read", false},
+		{"rest", "read_a", false},
+		{"rest", "read_*", false},
+		{"rest", "read_ab", true},
 	} {
 		if got := p.Allows("alice", row.upstream, row.tool); got != row.want {
 			t.Errorf("%s %s = %t", row.upstream, row.tool, got)
 		}
 	}
-	for upstream, want := range map[string]bool{"all": true, "none": false, "some": true, "most": true, "denied": false, "unknown": false} {
+	for upstream, want := range map[string]bool{
+		"all": true, "none": false, "some": true, "most": true, "denied": false, "unknown": false,
+		"same": false, "wider": false, "rest": true, "one": true, "empty": true, "every": false,
+	} {
 		if got := p.AllowsSome("alice", upstream); got != want {
 			t.Errorf("AllowsSome %s = %t", upstream, got)
 		}
@@ -104,6 +119,22 @@ func TestAllowsAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { p.Allows("alice", "a", "read_the_file") }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// Who may see nothing of an upstream is allowed no name of it, whatever the patterns.
+func FuzzAllowsSome(f *testing.F) {
+	f.Add("a*", "a**", "ab")
+	f.Add("a?*", "?*", "*?")
+	f.Add("*", "*?", "")
+	f.Fuzz(func(t *testing.T, allow, deny, name string) {
+		if len(allow+deny+name) > 300 || !utf8.ValidString(allow) || !utf8.ValidString(deny) || !utf8.ValidString(name) {
+			return
+		}
+		p := policy.New(map[string]policy.Tools{"a": {Allow: []string{allow}, Deny: []string{deny}}})
+		if p.Allows("", "a", name) && !p.AllowsSome("", "a") {
+			t.Errorf("allow %q, deny %q: allows %q, and nothing", allow, deny, name)
+		}
+	})
 }
 
 func FuzzMatch(f *testing.F) {

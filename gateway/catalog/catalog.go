@@ -1,9 +1,9 @@
 // Package catalog knows which tools every upstream has, and merges them into the one list that clients see.
 //
-// One loop per upstream waits for its status, drains its list, and publishes the listing if the session that
-// it was asked on is still the live one. A published listing stays through a reconnect and leaves with an upstream that
-// has given up. Readers take a [View]: immutable, in config order, never waiting for a slow upstream.
-// Start with [New]; loop.go is the life of one upstream, view.go the merging.
+// One loop per upstream watches its status, drains its list, and publishes the listing if the session that it was asked on
+// is still the live one. A published listing stays through a reconnect and leaves with an upstream that has given up.
+// Readers take a [View]: immutable, in config order, never waiting for a slow upstream.
+// Start with [New]; loop.go is the life of one upstream, view.go the merging, wait.go what requests wait for.
 package catalog
 
 import (
@@ -22,7 +22,9 @@ type Source struct {
 	ID, Prefix string
 	Upstream   upstream.Upstream
 	OverHTTP   bool          // its invalid x-mcp-header makes a tool invalid, as its clients would judge
+	Verbatim   bool          // its definitions pass as they are, without Config.Redact
 	Timeout    time.Duration // of one whole listing
+	Poll       time.Duration // between a listing and the next, for a server that tells no changes; 0 is never
 }
 
 // A Config is what a catalog needs.
@@ -32,6 +34,17 @@ type Config struct {
 	ServerInfo []byte // JSON text, for the _meta of every list
 	Log        *slog.Logger
 	Changed    func(Report) // called from the upstreams' loops whenever an upstream's report differs; may be nil
+
+	// Redact takes out of a tool's definition what no client may read. ok is false where a name holds it: such a tool is left
+	// out. Nil takes out nothing.
+	Redact func(definition []byte) (clean []byte, ok bool)
+	// Secrets has another value whenever Redact has other things to take out. What was judged before is judged again before
+	// it is served. Nil is always the same.
+	Secrets func() uint64
+
+	// Before is the catalog that this one is to replace, nil for the first. What it has listed of an upstream that is the same in both
+	// stays listed, and who listens to it listens to this one.
+	Before *Catalog
 }
 
 // A Report says what an upstream contributes, for a person.
@@ -50,18 +63,37 @@ type Report struct {
 type Catalog struct {
 	cfg     Config
 	view    atomic.Pointer[View]
+	hub     *hub
 	sources []*source
+	ctx     context.Context // of the loops; ends with Close
 	stop    context.CancelFunc
 	loops   sync.WaitGroup
 
-	mu sync.Mutex // serialises the making of views, so that an older one never replaces a newer
+	// mu guards the sources and serialises the making of views: each takes in exactly one change, so that an older one never
+	// replaces a newer and every difference is noticed once.
+	mu     sync.Mutex
+	served bool // clients see this one, not a catalog before it
 }
 
 // New builds a catalog; Start begins to fill it.
 func New(cfg Config) *Catalog {
-	c := &Catalog{cfg: cfg, stop: func() {}}
+	if cfg.Redact == nil {
+		cfg.Redact = func(definition []byte) ([]byte, bool) { return definition, true }
+	}
+	if cfg.Secrets == nil {
+		cfg.Secrets = func() uint64 { return 0 }
+	}
+	c := &Catalog{cfg: cfg}
+	c.ctx, c.stop = context.WithCancel(context.Background())
 	for _, s := range cfg.Sources {
 		c.sources = append(c.sources, newSource(s))
+	}
+	c.view.Store(&View{})
+	if before := cfg.Before; before != nil {
+		c.hub = before.hub
+		c.adopt(before)
+	} else {
+		c.hub, c.served = newHub(), true
 	}
 	c.rebuild()
 	return c
@@ -69,14 +101,24 @@ func New(cfg Config) *Catalog {
 
 // Start begins one loop for each upstream. They end with Close.
 func (c *Catalog) Start() {
-	ctx, stop := context.WithCancel(context.Background())
-	c.stop = stop
 	for _, s := range c.sources {
-		c.loops.Go(func() { c.follow(ctx, s) })
+		c.loops.Go(func() { c.follow(s) })
 	}
 }
 
-// Close ends the loops and the listings in flight, and waits for them.
+// Replace makes the catalog the one that clients see, in the place of the one before it. They are told if their tools differ.
+func (c *Catalog) Replace() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.served = true
+	if c.View().Digest != c.cfg.Before.View().Digest {
+		c.notify()
+	}
+	c.cfg.Before = nil // which must not live as long as this one
+}
+
+// Close ends the loops, the listings in flight and whatever waits for them, and returns when nothing of it runs. The last view
+// stays. It is idempotent.
 func (c *Catalog) Close() {
 	c.stop()
 	c.loops.Wait()
@@ -85,51 +127,6 @@ func (c *Catalog) Close() {
 // View is what the catalog holds now.
 func (c *Catalog) View() *View { return c.view.Load() }
 
-// Settled waits until every upstream has listed or failed once, or ctx ends.
-func (c *Catalog) Settled(ctx context.Context) {
-	for _, s := range c.sources {
-		select {
-		case <-s.settled:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// Await waits until the upstream has a listing, as long as it is on the way to one: until ctx ends, or the
-// upstream's connect or listing has failed.
-func (c *Catalog) Await(ctx context.Context, id string) {
-	s := c.source(id)
-	for s != nil {
-		onTheWay, attempted := s.progress()
-		if !onTheWay || c.View().Listed(id) {
-			return
-		}
-		select {
-		case <-attempted:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// Relist asks the upstream's loop for a fresh listing and waits for it, or for ctx. It does nothing where the last one
-// that was asked for began less than relistInterval ago.
-func (c *Catalog) Relist(ctx context.Context, id string) {
-	s := c.source(id)
-	if s == nil {
-		return
-	}
-	listed, ok := s.ask()
-	if !ok {
-		return
-	}
-	select {
-	case <-listed:
-	case <-ctx.Done():
-	}
-}
-
 func (c *Catalog) source(id string) *source {
 	for _, s := range c.sources {
 		if s.ID == id {
@@ -137,4 +134,38 @@ func (c *Catalog) source(id string) *source {
 		}
 	}
 	return nil
+}
+
+// take changes a source, brings the view up to date, and only then tells the listeners and wakes who waits: they read the
+// view. Of a silent change the listeners have been told before.
+func (c *Catalog) take(s *source, change func() (silent bool)) {
+	c.mu.Lock()
+	silent := change()
+	if c.rebuild() && !silent {
+		c.notify()
+	}
+	s.wake()
+	report, news := c.report(s)
+	c.mu.Unlock()
+	if news && c.cfg.Changed != nil {
+		c.cfg.Changed(report)
+	}
+}
+
+// report is what the upstream contributes, and whether that has changed. c.mu must be held.
+func (c *Catalog) report(s *source) (r Report, news bool) {
+	r = Report{ID: s.ID, Prefix: s.Prefix, State: s.state, Err: s.err, Listed: s.listing != nil}
+	if l := s.listing; l != nil {
+		r.Revision, r.Invalid, r.Shown, r.Denied = l.revision, l.invalid+l.withheld, len(l.shown), len(l.tools)-len(l.shown)
+	} else {
+		r.Reason = s.absence()
+	}
+	// What is on its way is news to nobody, and no change either: the next attempt may end as the last one did.
+	if r.State == upstream.Connecting || r.Reason == reasonListing {
+		return r, false
+	}
+	same := r.State == s.last.State && r.Revision == s.last.Revision && r.Shown == s.last.Shown && r.Denied == s.last.Denied &&
+		r.Invalid == s.last.Invalid && r.Reason == s.last.Reason
+	s.last = r
+	return r, !same
 }

@@ -1,10 +1,8 @@
 package catalog
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -12,139 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcp-gateway/internal/mcp"
-	"mcp-gateway/internal/wire"
 	"mcp-gateway/policy"
 	"mcp-gateway/upstream"
 )
 
-// A script is an upstream that a test writes: its state, and what it answers to tools/list by cursor.
-type script struct {
-	mu      sync.Mutex
-	status  upstream.Status
-	changed chan struct{}
-	pages   map[string]string // by cursor, "" is the first; a missing one is an error
-	hold    chan struct{}     // a listing waits for it; nil does not
-	asked   int
-}
-
-func newScript(pages map[string]string) *script {
-	return &script{changed: make(chan struct{}), pages: pages, status: upstream.Status{State: upstream.Live, Session: 1, Revision: mcp.LegacyLatest}}
-}
-
-func (s *script) set(change func(*upstream.Status)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(&s.status)
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-func (s *script) Status() (upstream.Status, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.status, s.changed
-}
-
-func (s *script) Call(ctx context.Context, req *upstream.Request) (*upstream.Response, error) {
-	s.mu.Lock()
-	s.asked++
-	hold := s.hold
-	cursor, _ := req.Params.String("cursor")
-	page, ok := s.pages[cursor]
-	s.mu.Unlock()
-	if hold != nil {
-		select {
-		case <-hold:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-	if !ok {
-		return nil, errors.New("no such page")
-	}
-	if code, isError := strings.CutPrefix(page, "error "); isError {
-		n, _ := wire.Int([]byte(code))
-		return nil, &wire.Error{Code: n, Message: "scripted"}
-	}
-	o, err := wire.ParseObject([]byte(page))
-	return &upstream.Response{Result: o, Type: mcp.ResultComplete, Revision: mcp.LegacyLatest}, err
-}
-
-func (s *script) Close() error { return nil }
-
-func tools(names ...string) string {
-	var b strings.Builder
-	for i, n := range names {
-		if i > 0 {
-			b.WriteString(",")
-		}
-		fmt.Fprintf(&b, `{"name":%q,"inputSchema":{"type":"object"}}`, n)
-	}
-	return b.String()
-}
-
-func page(names ...string) string { return `{"tools":[` + tools(names...) + `]}` }
-
-func start(t *testing.T, rules map[string]policy.Tools, sources ...Source) *Catalog {
-	t.Helper()
-	if rules == nil {
-		rules = map[string]policy.Tools{}
-	}
-	for i := range sources {
-		if sources[i].Timeout == 0 {
-			sources[i].Timeout = time.Minute
-		}
-		if _, ok := rules[sources[i].ID]; !ok {
-			rules[sources[i].ID] = policy.Tools{}
-		}
-	}
-	c := New(Config{Sources: sources, Policy: policy.New(rules), ServerInfo: []byte(`{"name":"g"}`), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	c.Start()
-	t.Cleanup(c.Close)
-	return c
-}
-
-// names are the public names on all pages, in order.
-func names(t *testing.T, v *View) []string {
-	t.Helper()
-	var out []string
-	for i := range v.Pages() {
-		raw, _ := v.Page(i).Value("tools")
-		elements, ok := wire.Elements(raw, 1<<20)
-		if !ok {
-			t.Fatalf("page %d is no list: %s", i, v.Page(i).Raw())
-		}
-		for _, e := range elements {
-			o, err := wire.ParseObject(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			name, _ := o.String("name")
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-func wantNames(t *testing.T, c *Catalog, want ...string) {
-	t.Helper()
-	synctest.Wait()
-	if got := names(t, c.View()); strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("listed %q, want %q", got, want)
-	}
-}
-
-func absent(c *Catalog) string {
-	meta, _ := c.View().Page(0).Object("_meta")
-	raw, _ := meta.Value(mcp.MetaAbsent)
-	return string(raw)
-}
-
 func TestMergesAllPagesInConfigOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newScript(map[string]string{"": `{"tools":[` + tools("z", "y") + `],"nextCursor":"two"}`, "two": `{"tools":[` + tools("x") + `],"nextCursor":null}`})
-		b := newScript(map[string]string{"": page("m", "secret")})
+		b := newScript(map[string]string{"": pageOf("m", "secret")})
 		c := start(t, map[string]policy.Tools{"b": {Deny: []string{"sec*"}}},
 			Source{ID: "b", Prefix: "b__", Upstream: b}, Source{ID: "a", Prefix: "a__", Upstream: a})
 		wantNames(t, c, "b__m", "a__z", "a__y", "a__x")
@@ -159,7 +32,7 @@ func TestMergesAllPagesInConfigOrder(t *testing.T) {
 
 func TestSlowAndDeadUpstreamsDelayNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good, slow, dead, denied := newScript(map[string]string{"": page("t")}), newScript(map[string]string{"": page("t")}), newScript(nil), newScript(nil)
+		good, slow, dead, denied := newScript(map[string]string{"": pageOf("t")}), newScript(map[string]string{"": pageOf("t")}), newScript(nil), newScript(nil)
 		slow.hold = make(chan struct{})
 		dead.status = upstream.Status{State: upstream.Verdict, Err: errors.New("speaks another revision")}
 		denied.status = dead.status
@@ -177,7 +50,7 @@ func TestSlowAndDeadUpstreamsDelayNobody(t *testing.T) {
 
 func TestListingBelongsToItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript(map[string]string{"": page("old")})
+		s := newScript(map[string]string{"": pageOf("old")})
 		c := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: s})
 		wantNames(t, c, "s__old")
 
@@ -185,13 +58,13 @@ func TestListingBelongsToItsSession(t *testing.T) {
 		wantNames(t, c, "s__old") // kept through a reconnect
 
 		s.mu.Lock()
-		s.hold, s.pages = make(chan struct{}), map[string]string{"": page("new")}
+		s.hold, s.pages = make(chan struct{}), map[string]string{"": pageOf("new")}
 		s.mu.Unlock()
 		s.set(func(st *upstream.Status) { st.State, st.Session = upstream.Live, 2 })
 		synctest.Wait()
 		s.set(func(st *upstream.Status) { st.Session = 3 }) // ended under the listing
 		s.mu.Lock()
-		s.pages[""] = page("newest")
+		s.pages[""] = pageOf("newest")
 		s.mu.Unlock()
 		close(s.hold)
 		<-time.After(time.Minute) // of the bubble: past every retry
@@ -205,15 +78,60 @@ func TestListingBelongsToItsSession(t *testing.T) {
 	})
 }
 
+// What comes of a session that has ended is dropped, whatever has become of the server, and however its answer comes.
 func TestEndedSessionPublishesNothing(t *testing.T) {
+	for _, state := range []upstream.State{upstream.Backoff, upstream.Connecting, upstream.Verdict, upstream.Held, upstream.Closing, upstream.Closed} {
+		t.Run(string(state), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScriptOf("t")
+				s.deaf = true
+				release := s.holds()
+				c := start(t, nil, one(s))
+				synctest.Wait()
+				s.set(func(st *upstream.Status) { st.State = state })
+				release()
+				wantNames(t, c)
+			})
+		})
+	}
+}
+
+// A server that is given up on leaves the list, for good as far as the catalog knows; nothing of it is kept for a later session.
+func TestGivenUpLeavesTheList(t *testing.T) {
+	for state, reason := range map[upstream.State]string{
+		upstream.Verdict: reasonGivenUp, upstream.Held: reasonHeld, upstream.Closing: reasonClosed, upstream.Closed: reasonClosed,
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScriptOf("t")
+				c := start(t, nil, one(s))
+				wantNames(t, c, "s__t")
+				wantTold(t, c, 1, "the first listing")
+				s.set(func(st *upstream.Status) { st.State = state })
+				wantNames(t, c)
+				wantTold(t, c, 2, "the end")
+				if got, want := absent(c), `{"s":"`+reason+`"}`; got != want {
+					t.Errorf("absent: %s, want %s", got, want)
+				}
+				s.set(func(st *upstream.Status) { st.State = upstream.Live }) // a server that is released
+				<-time.After(pause)
+				wantNames(t, c, "s__t")
+			})
+		})
+	}
+}
+
+// A listing on a session that has ended is not waited for: the next session's begins.
+func TestEndedSessionHoldsUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript(map[string]string{"": page("t")})
-		s.hold = make(chan struct{})
-		c := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: s})
+		s := newScriptOf("t")
+		s.holds()
+		c := start(t, nil, one(s))
 		synctest.Wait()
-		s.set(func(st *upstream.Status) { st.State = upstream.Backoff })
-		close(s.hold)
-		wantNames(t, c)
+		s.change(func(s *script) { s.hold = nil })
+		s.set(reconnected)
+		<-time.After(pause)
+		wantNames(t, c, "s__t")
 	})
 }
 
@@ -228,6 +146,9 @@ func TestBadListsKeepTheLastGoodOne(t *testing.T) {
 		"a page for ever":   endless,
 		"cursor a number":   {"": `{"tools":[],"nextCursor":1}`},
 		"second page fails": {"": `{"tools":[` + tools("new") + `],"nextCursor":"a"}`},
+		"no second method":  {"": `{"tools":[` + tools("new") + `],"nextCursor":"a"}`, "a": "error -32601"},
+		"cursor too long":   {"": `{"tools":[` + tools("new") + `],"nextCursor":"` + strings.Repeat("x", maxCursor) + `"}`, strings.Repeat("x", maxCursor): `{"tools":[]}`},
+		"pages of 40 MiB":   {"": `{"pad":"` + strings.Repeat("x", 20<<20) + `","tools":[],"nextCursor":"a"}`, "a": `{"pad":"` + strings.Repeat("x", 20<<20) + `","tools":[]}`},
 		"no tools":          {"": `{}`},
 		"tools an object":   {"": `{"tools":{}}`},
 		"tools twice":       {"": `{"tools":[],"tools":[]}`},
@@ -236,7 +157,7 @@ func TestBadListsKeepTheLastGoodOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newScript(map[string]string{"": page("good")})
+				s := newScript(map[string]string{"": pageOf("good")})
 				c := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: s})
 				wantNames(t, c, "s__good")
 				s.mu.Lock()
@@ -245,7 +166,7 @@ func TestBadListsKeepTheLastGoodOne(t *testing.T) {
 				s.set(func(st *upstream.Status) { st.Changes.Tools++ })
 				wantNames(t, c, "s__good")
 				s.mu.Lock()
-				s.pages = map[string]string{"": page("better")}
+				s.pages = map[string]string{"": pageOf("better")}
 				if s.asked > 110 {
 					t.Errorf("asked %d times for a list that has no end", s.asked)
 				}
@@ -257,16 +178,25 @@ func TestBadListsKeepTheLastGoodOne(t *testing.T) {
 	}
 }
 
-// A listing that failed is tried again after a pause; one on a new session is not made to wait for it.
-func TestNewSessionIsListedAtOnce(t *testing.T) {
+// A listing that fails is tried again after pauses that grow; one on a new session is not made to wait for them.
+func TestNewSessionIsListedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(nil)
-		c := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: s})
+		c := start(t, nil, one(s))
+		<-time.After(10 * time.Minute)
 		wantNames(t, c)
-		s.mu.Lock()
-		s.pages = map[string]string{"": page("t")}
-		s.mu.Unlock()
-		s.set(func(st *upstream.Status) { st.Session++ })
+		asked := s.count()
+		if asked < 20 || asked > 60 {
+			t.Errorf("tried %d times in ten minutes, with pauses up to 30 s", asked)
+		}
+		tried := make(chan struct{}, 1)
+		s.change(func(s *script) { s.onPage = func() { tried <- struct{}{} } })
+		<-tried // a pause of up to 30 s begins
+		synctest.Wait()
+		s.change(func(s *script) { s.onPage = nil })
+		s.lists("t")
+		s.set(reconnected)
+		<-time.After(pause)
 		wantNames(t, c, "s__t")
 	})
 }
@@ -334,7 +264,7 @@ func TestAToolThatIsLeftOutIsLoggedOnce(t *testing.T) {
 
 func TestRelistAtMostEveryFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript(map[string]string{"": page("a")})
+		s := newScript(map[string]string{"": pageOf("a")})
 		c := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: s})
 		synctest.Wait()
 		s.mu.Lock()
@@ -351,7 +281,7 @@ func TestRelistAtMostEveryFiveSeconds(t *testing.T) {
 		}
 		<-time.After(relistInterval)
 		s.mu.Lock()
-		s.pages[""] = page("b")
+		s.pages[""] = pageOf("b")
 		s.mu.Unlock()
 		c.Relist(t.Context(), "s")
 		wantNames(t, c, "s__b")
@@ -360,7 +290,7 @@ func TestRelistAtMostEveryFiveSeconds(t *testing.T) {
 
 func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript(map[string]string{"": page("a")})
+		s := newScript(map[string]string{"": pageOf("a")})
 		s.status.State = upstream.Connecting
 		c := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: s})
 		c.Await(t.Context(), "unknown") // has nothing to wait for
@@ -389,56 +319,22 @@ func TestAwait(t *testing.T) {
 			listed <- d.View().Listed("s")
 		}()
 		synctest.Wait()
+		began := time.Now()
 		failing.set(func(st *upstream.Status) { st.State = upstream.Backoff })
-		if <-listed {
-			t.Error("listed by an upstream that is not up")
+		if <-listed || time.Since(began) != 0 {
+			t.Error("listed by an upstream that is not up, or waited for it")
 		}
-	})
-}
-
-func TestOwnPages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var all []string
-		for i := range 2*PageSize + 1 {
-			all = append(all, fmt.Sprint("t", i))
-		}
-		c := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: newScript(map[string]string{"": page(all...)})})
+		failing.set(reconnected)
 		synctest.Wait()
-		if got := c.View().Pages(); got != 3 {
-			t.Fatalf("%d pages, want 3", got)
-		}
-		if got := len(names(t, c.View())); got != len(all) {
-			t.Errorf("%d tools on all pages, want %d", got, len(all))
-		}
-		large := `"description":"` + strings.Repeat("x", pageBytes/2) + `"`
-		d := start(t, nil, Source{ID: "s", Prefix: "s__", Upstream: newScript(map[string]string{
-			"": `{"tools":[{"name":"a",` + large + `},{"name":"b",` + large + `},{"name":"c"}]}`,
-		})})
-		wantNames(t, d, "s__a", "s__b", "s__c")
-		if got := d.View().Pages(); got != 2 {
-			t.Errorf("%d pages of 8 MiB at most, want 2", got)
-		}
-	})
-}
-
-func TestOwnerOfABareName(t *testing.T) {
-	const app = `{"tools":[{"name":"show","_meta":{"ui":{"resourceUri":"ui://x"}}},{"name":"shared"},{"name":"helper"}]}`
-	synctest.Test(t, func(t *testing.T) {
-		c := start(t, nil, Source{ID: "app", Prefix: "app__", Upstream: newScript(map[string]string{"": app})},
-			Source{ID: "plain", Prefix: "plain__", Upstream: newScript(map[string]string{"": page("shared", "other")})})
-		synctest.Wait()
-		for name, want := range map[string]string{"show": "app", "helper": "app", "shared": "", "other": "", "none": ""} {
-			id, ok := c.View().Owner(name)
-			if (want != "") != ok || ok && id != want {
-				t.Errorf("%s belongs to %q, %v; want %q", name, id, ok, want)
-			}
+		if d.Await(t.Context(), "s"); time.Since(began) != 0 {
+			t.Error("waited for a listing that has failed")
 		}
 	})
 }
 
 func TestReportsOnlyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScript(map[string]string{"": page("a", "b")})
+		s := newScript(map[string]string{"": pageOf("a", "b")})
 		s.status.State = upstream.Connecting
 		var mu sync.Mutex
 		var got []string

@@ -3,288 +3,273 @@ package catalog
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"mcp-gateway/internal/backoff"
-	"mcp-gateway/internal/mcp"
-	"mcp-gateway/internal/wire"
 	"mcp-gateway/upstream"
 )
 
-const (
-	relistInterval = 5 * time.Second
-	maxPages       = 100
-	maxTools       = 100_000
-	maxListing     = 32 << 20 // bytes of one upstream's definitions
-)
+// pause is the least time between a listing and the next one of the same upstream, so that a server which changes its tools, or loses
+// its session, whenever it is asked is not asked without end. The listing after a first one, and one that a call
+// has asked for, need not wait for it.
+const pause = time.Second
 
 // retry paces a listing that failed on a live session.
 func retry() *backoff.Backoff {
 	return &backoff.Backoff{Min: 500 * time.Millisecond, Max: 30 * time.Second}
 }
 
-// A source is one upstream's place in the catalog. Only its loop writes it.
+// A source is one upstream's place in the catalog. Attempts at listing are counted from 1; none runs beside another.
 type source struct {
 	Source
-	settled chan struct{}      // closed when it has listed or failed once
-	request chan chan struct{} // holds one wish for a fresh listing, to be closed after it
+	settled chan struct{} // closed when it has listed or failed once
+	wish    chan struct{} // capacity 1: wished has grown
+	once    sync.Once
 
-	mu        sync.Mutex // guards all below
-	listing   *listing
-	state     upstream.State
-	err       error
-	failed    bool          // the last attempt to list or connect
-	attempted chan struct{} // closed and replaced whenever an attempt or a state has ended
-	asked     time.Time
-	last      Report
-	once      sync.Once
+	// Catalog.mu guards all below.
+	next    chan struct{} // closed and replaced whenever an attempt or a state has ended
+	state   upstream.State
+	session uint64 // of state
+	err     error
+	failed  bool     // the last attempt on the live session
+	listing *listing // the published one
+	last    Report
+
+	begun, ended uint64    // the last attempt that has
+	wished       uint64    // the attempt that a call has asked for
+	asked        time.Time // when it has
+	changes      uint64    // the server's notices so far
+	due          uint64    // the attempt that follows the last notice
+	since        time.Time // of the first notice that no attempt which has ended follows
+	during       time.Time // of the first notice since the running attempt began
+	adopted      bool      // from the catalog before, which has been told of changes so far
+	owed         bool      // a list was served between a notice and the end of the attempt due
 }
 
 func newSource(s Source) *source {
-	return &source{Source: s, settled: make(chan struct{}), request: make(chan chan struct{}, 1),
-		attempted: make(chan struct{}), state: upstream.Connecting}
+	return &source{Source: s, settled: make(chan struct{}), wish: make(chan struct{}, 1), next: make(chan struct{}),
+		state: upstream.Connecting}
 }
 
 func (s *source) settle() { s.once.Do(func() { close(s.settled) }) }
 
-// progress reports whether a listing can still come of what runs, and gives a channel that is closed when the view has taken in the
-// next step.
-func (s *source) progress() (onTheWay bool, attempted <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	onTheWay = s.state == upstream.Connecting || s.state == upstream.Live
-	return onTheWay && !s.failed, s.attempted
+func (s *source) wake() {
+	close(s.next)
+	s.next = make(chan struct{})
 }
 
-func (s *source) ask() (<-chan struct{}, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state != upstream.Live || time.Since(s.asked) < relistInterval {
-		return nil, false
+// onTheWay reports whether a listing can still come of what runs.
+func (s *source) onTheWay() bool {
+	return !s.failed && (s.state == upstream.Connecting || s.state == upstream.Live)
+}
+
+// A loop is the life of one upstream in the catalog. It alone changes what its source holds, but for what calls ask for.
+type loop struct {
+	c *Catalog
+	s *source
+
+	running *attempt // nil while none runs
+	tried   uint64   // the session of the last attempt; 0 has to be tried anew
+	pace    *backoff.Backoff
+	// When the next attempt may begin: for a new session or a notice, after a failure, to poll.
+	earliest, again, poll time.Time
+}
+
+// An attempt is one listing on its way.
+type attempt struct {
+	session  uint64
+	revision string
+	follows  bool // a notice of the server's
+	cancel   context.CancelFunc
+	done     chan struct{}
+
+	listing *listing // after done, as err
+	err     error
+}
+
+var errSessionEnded = errors.New("the session ended while its tools were listed")
+
+func (c *Catalog) follow(s *source) {
+	l := &loop{c: c, s: s, pace: retry()}
+	status, _ := s.Upstream.Status()
+	c.mu.Lock()
+	switch {
+	case !s.adopted:
+		// The first listing follows these; before it there was nothing that they could have changed.
+		s.changes = status.Changes.Tools
+	case s.listing != nil && !s.failed && s.state == upstream.Live:
+		l.tried = s.session
 	}
-	s.asked = time.Now()
-	listed := make(chan struct{})
+	c.mu.Unlock()
+	for c.ctx.Err() == nil {
+		l.step()
+	}
+	if l.running != nil {
+		<-l.running.done
+	}
+}
+
+// step takes in what has happened, begins what is due, and waits for the next thing to happen.
+func (l *loop) step() {
+	status, changed := l.s.Upstream.Status()
+	l.note(status)
+	var done <-chan struct{}
+	var wake <-chan time.Time
+	if l.running == nil && status.State == upstream.Live {
+		if at, due := l.at(status); due && !at.After(time.Now()) {
+			l.begin(status)
+		} else if due {
+			wake = time.After(time.Until(at))
+		}
+	}
+	if l.running != nil {
+		done = l.running.done
+	}
 	select {
-	case s.request <- listed:
-		return listed, true
-	default:
-		return nil, false
+	case <-changed:
+	case <-l.s.wish:
+	case <-wake:
+	case <-done:
+		l.finish()
+	case <-l.c.ctx.Done():
 	}
 }
 
-// take changes the source, brings the view up to date, and only then wakes who waits: they read the view.
-func (c *Catalog) take(s *source, change func()) {
-	s.mu.Lock()
-	change()
-	s.mu.Unlock()
-	c.rebuild()
-	s.mu.Lock()
-	close(s.attempted)
-	s.attempted = make(chan struct{})
-	s.mu.Unlock()
-	c.report(s)
-}
-
-// follow is the life of one upstream in the catalog.
-func (c *Catalog) follow(ctx context.Context, s *source) {
-	var (
-		session, changes uint64 // of the last listing
-		again            <-chan time.Time
-		pace             = retry()
-		wish             = func() {} // tells who asked for a fresh listing that it has ended
-	)
-	defer func() { wish() }()
-	for ctx.Err() == nil {
-		status, changed := s.Upstream.Status()
-		c.note(s, status)
-		due := status.State == upstream.Live && (status.Session != session || status.Changes.Tools != changes)
-		if due && again == nil {
-			if c.list(ctx, s, status) {
-				session, changes = status.Session, status.Changes.Tools
-				pace = retry()
-			} else {
-				again = time.After(pace.Next())
-			}
-			wish()
-			wish = func() {}
-			continue
-		}
-		select {
-		case <-changed:
-			again = nil
-		case <-again:
-			again = nil
-		case listed := <-s.request:
-			session, again = 0, nil
-			wish = sync.OnceFunc(func() { close(listed) })
-		case <-ctx.Done():
-		}
+// at is when the next attempt may begin on the live session, if any is due.
+func (l *loop) at(status upstream.Status) (at time.Time, due bool) {
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	switch {
+	case l.s.wished > l.s.begun:
+		return time.Time{}, true
+	case l.s.due > l.s.begun, l.tried != status.Session:
+		return l.earliest, true
+	case l.s.failed:
+		return l.again, true
 	}
+	return l.poll, l.s.Poll > 0
 }
 
-// note takes in a status. What has given up for good contributes nothing any more.
-func (c *Catalog) note(s *source, status upstream.Status) {
-	s.mu.Lock()
-	before, had := s.state, s.listing != nil
-	s.mu.Unlock()
+// note takes in a status. What has given up for good contributes nothing any more, and no listing of a session that has ended will.
+func (l *loop) note(status upstream.Status) {
+	c, s := l.c, l.s
+	if a := l.running; a != nil && (status.State != upstream.Live || status.Session != a.session) {
+		a.cancel()
+	}
+	c.mu.Lock()
+	if status.Changes.Tools != s.changes {
+		s.changes = status.Changes.Tools
+		l.notice()
+	}
+	same := s.state == status.State && s.session == status.Session
+	c.mu.Unlock()
+	if same {
+		return
+	}
+	if status.State != upstream.Live {
+		l.tried = 0
+	}
 	gone := false
 	switch status.State {
 	case upstream.Verdict, upstream.Held, upstream.Closing, upstream.Closed:
 		gone = true
 	}
-	if before == status.State && !(gone && had) {
-		return
-	}
-	c.take(s, func() {
-		s.state, s.err = status.State, status.Err
+	c.take(s, func() (silent bool) {
+		s.state, s.session, s.err = status.State, status.Session, status.Err
+		s.failed = false
 		if gone {
 			s.listing = nil
 		}
-		if status.State != upstream.Live {
-			s.failed = status.State != upstream.Connecting
-		} else {
-			s.failed = false
-		}
+		return false
 	})
 	if gone || status.State == upstream.Backoff {
 		s.settle()
 	}
 }
 
-// list drains the upstream's list and publishes it if its session is still the live one.
-func (c *Catalog) list(ctx context.Context, s *source, asked upstream.Status) bool {
-	listing, err := c.drain(ctx, s)
-	now, _ := s.Upstream.Status()
-	if err == nil && (now.State != upstream.Live || now.Session != asked.Session) {
-		err = errors.New("the session ended while its tools were listed")
+// notice marks the listing as old before it tells the listeners, so that none of them is served what it was told is old. Catalog.mu
+// must be held.
+func (l *loop) notice() {
+	s, now := l.s, time.Now()
+	if s.due <= s.ended {
+		s.since = now
 	}
-	if ctx.Err() != nil {
+	if s.due <= s.begun {
+		s.during = now
+	}
+	s.due = s.begun + 1
+	if l.c.cfg.Policy.AllowsSome("", s.ID) {
+		l.c.notify()
+	}
+}
+
+func (l *loop) begin(status upstream.Status) {
+	c, s := l.c, l.s
+	ctx, cancel := context.WithTimeout(c.ctx, s.Timeout)
+	a := &attempt{session: status.Session, revision: status.Revision, cancel: cancel, done: make(chan struct{})}
+	c.mu.Lock()
+	s.begun++
+	a.follows = s.due == s.begun
+	before := s.listing
+	c.mu.Unlock()
+	l.running = a
+	go func() {
+		defer close(a.done)
+		a.listing, a.err = c.drain(ctx, s, before)
+	}()
+}
+
+// finish publishes what the attempt has listed, if its session is still the live one.
+func (l *loop) finish() {
+	c, s, a := l.c, l.s, l.running
+	l.running = nil
+	a.cancel()
+	if c.ctx.Err() != nil {
+		return
+	}
+	now, _ := s.Upstream.Status()
+	if now.State != upstream.Live || now.Session != a.session {
+		a.err = errSessionEnded
+	}
+	l.tried = a.session
+	switch {
+	case a.err == nil:
+		l.pace.Reset()
+		if s.Poll > 0 {
+			l.poll = time.Now().Add(s.Poll)
+		}
+	case !errors.Is(a.err, errSessionEnded):
+		l.again = time.Now().Add(l.pace.Next())
+		c.cfg.Log.Warn("could not list the tools of an upstream; trying again", "upstream", s.ID, "error", a.err)
+	}
+	l.earliest = time.Now().Add(pause)
+	c.take(s, func() (silent bool) {
+		if a.err == nil && s.listing == nil {
+			l.earliest = time.Now()
+		}
+		return c.publish(s, a)
+	})
+	s.settle()
+}
+
+// publish takes in what an attempt has ended with. It is silent where all that were served a list since the server's notice had this
+// one, which they were told of then. Catalog.mu must be held.
+func (c *Catalog) publish(s *source, a *attempt) (silent bool) {
+	s.ended = s.begun
+	if s.due > s.ended {
+		s.since = s.during
+	}
+	if errors.Is(a.err, errSessionEnded) {
 		return false
 	}
-	if err == nil {
-		c.logLeftOut(s, listing)
+	if a.err != nil {
+		s.failed, s.err = true, a.err
+		return false
 	}
-	c.take(s, func() {
-		s.failed, s.err = err != nil, err
-		if err == nil {
-			listing.revision = asked.Revision
-			s.listing = listing
-		}
-	})
-	if err != nil {
-		c.cfg.Log.Warn("could not list the tools of an upstream; trying again", "upstream", s.ID, "error", err)
-	}
-	s.settle()
-	return err == nil
-}
-
-// logLeftOut names the tools that cannot be offered, each once for as long as it stays so.
-func (c *Catalog) logLeftOut(s *source, now *listing) {
-	s.mu.Lock()
-	before := s.listing
-	s.mu.Unlock()
-	for name, err := range now.leftOut {
-		if before == nil || before.leftOut[name] == nil {
-			c.cfg.Log.Warn("left out a tool that cannot be offered", "upstream", s.ID, "tool", name, "error", err)
-		}
-	}
-}
-
-// drain reads all pages, or none.
-func (c *Catalog) drain(ctx context.Context, s *source) (*listing, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
-	defer cancel()
-	out := newListing()
-	seen := map[string]bool{}
-	var cursor []byte
-	for range maxPages {
-		resp, err := s.Upstream.Call(ctx, &upstream.Request{Method: mcp.MethodToolsList, Params: cursorParams(cursor)})
-		if err != nil {
-			if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.CodeMethodNotFound {
-				return out, nil // a server without tools is healthy
-			}
-			return nil, fmt.Errorf("listing the tools of %q: %w", s.ID, err)
-		}
-		if err := c.addPage(s, out, resp); err != nil {
-			return nil, fmt.Errorf("listing the tools of %q: %w", s.ID, err)
-		}
-		next, ok := resp.Result.Value("nextCursor")
-		if !ok || string(next) == "null" {
-			return out, nil
-		}
-		if next[0] != '"' || seen[string(next)] {
-			return nil, fmt.Errorf("listing the tools of %q: the server repeats a cursor, or gives one that is no string", s.ID)
-		}
-		seen[string(next)] = true
-		cursor = next
-	}
-	return nil, fmt.Errorf("listing the tools of %q: more than %d pages", s.ID, maxPages)
-}
-
-func cursorParams(cursor []byte) wire.Object {
-	if cursor == nil {
-		return wire.Object{}
-	}
-	return wire.Object{}.With(wire.Edit{Name: "cursor", Value: cursor})
-}
-
-func (c *Catalog) addPage(s *source, out *listing, resp *upstream.Response) error {
-	if resp.Type != mcp.ResultComplete || !resp.Result.Unique("tools", "nextCursor") {
-		return errors.New("the answer is not a list")
-	}
-	raw, ok := resp.Result.Value("tools")
-	if !ok {
-		return errors.New("the answer has no tools")
-	}
-	elements, ok := wire.Elements(raw, maxTools-len(out.tools))
-	if !ok {
-		return fmt.Errorf("tools is no array, or has more than %d entries", maxTools)
-	}
-	for _, element := range elements {
-		tool, err := readTool(element, s)
-		if err == nil && out.byName[tool.Name] != nil {
-			err = errors.New("the name is taken by another of its tools")
-		}
-		if err != nil {
-			out.leaveOut(tool.Name, err)
-			continue
-		}
-		if out.size += len(tool.JSON); out.size > maxListing {
-			return fmt.Errorf("its definitions are over %d MiB", maxListing>>20)
-		}
-		out.tools = append(out.tools, tool)
-		out.byName[tool.Name] = tool
-		out.app = out.app || tool.app
-	}
-	return nil
-}
-
-// report tells what the upstream contributes, if that has changed.
-func (c *Catalog) report(s *source) {
-	s.mu.Lock()
-	r := Report{ID: s.ID, Prefix: s.Prefix, State: s.state, Err: s.err, Listed: s.listing != nil}
-	if l := s.listing; l != nil {
-		r.Revision, r.Invalid = l.revision, l.invalid
-		for _, t := range l.tools {
-			if c.cfg.Policy.Allows("", s.ID, t.Name) {
-				r.Shown++
-			}
-		}
-		r.Denied = len(l.tools) - r.Shown
-	} else {
-		r.Reason = s.absence()
-	}
-	// What is on its way is news to nobody, and no change either: the next attempt may end as the last one did.
-	onTheWay := r.State == upstream.Connecting || r.Reason == reasonListing
-	same := r.State == s.last.State && r.Revision == s.last.Revision && r.Shown == s.last.Shown && r.Denied == s.last.Denied &&
-		r.Invalid == s.last.Invalid && r.Reason == s.last.Reason
-	if !onTheWay {
-		s.last = r
-	}
-	s.mu.Unlock()
-	if !onTheWay && !same && c.cfg.Changed != nil {
-		c.cfg.Changed(r)
-	}
+	c.logLeftOut(s, a.listing)
+	a.listing.revision = a.revision
+	silent = a.follows && !s.owed
+	s.failed, s.err, s.owed, s.listing = false, nil, false, a.listing
+	return silent
 }

@@ -1,37 +1,77 @@
 package catalog
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/wire"
+	"mcp-gateway/policy"
 )
 
 // A Tool is one tool as its upstream lists it.
 type Tool struct {
 	Name   string // the upstream's own
 	Public string // with the prefix
-	JSON   []byte // the definition, with the public name
+	JSON   []byte // the definition, with the public name, as clients may read it
 	Params []mcp.HeaderParam
-	app    bool // has a user interface
+	app    bool              // has a user interface
+	sum    [sha256.Size]byte // of JSON
 }
 
-// A listing is all the tools of one upstream, from one session.
+func (t *Tool) seal() { t.sum = sha256.Sum256(t.JSON) }
+
+// A listing is all the tools of one upstream, from one session. It is immutable once it is published.
 type listing struct {
+	id       string // of the upstream
 	revision string
 	tools    []*Tool // in the server's order
+	shown    []*Tool // those of them that the policy lets callers see
 	byName   map[string]*Tool
 	invalid  int
 	leftOut  map[string]error // some of the invalid ones, by name
-	size     int              // bytes of all definitions
+	withheld int              // tools that are left out since a name of theirs holds a secret
+	secrets  uint64           // Config.Secrets as it was before the tools were judged
 	app      bool             // a tool of it has a user interface, whose calls use the tools' own names
 }
 
-func newListing() *listing { return &listing{byName: map[string]*Tool{}, leftOut: map[string]error{}} }
+func newListing(id string) *listing {
+	return &listing{id: id, byName: map[string]*Tool{}, leftOut: map[string]error{}}
+}
+
+func (l *listing) add(t *Tool) {
+	l.tools = append(l.tools, t)
+	l.byName[t.Name] = t
+	l.app = l.app || t.app
+}
+
+// reuse puts the tools of an earlier listing in the place of those that are just as they were: what is not another tool leads to no
+// other page, and to no notice.
+func (l *listing) reuse(before *listing) {
+	if before == nil {
+		return
+	}
+	for i, t := range l.tools {
+		if old := before.byName[t.Name]; old != nil && bytes.Equal(old.JSON, t.JSON) && reflect.DeepEqual(old.Params, t.Params) {
+			l.tools[i], l.byName[t.Name] = old, old
+		}
+	}
+}
+
+// sift decides what callers see. The rules know no callers yet: one answer is everybody's.
+func (l *listing) sift(p *policy.Policy) {
+	for _, t := range l.tools {
+		if p.Allows("", l.id, t.Name) {
+			l.shown = append(l.shown, t)
+		}
+	}
+}
 
 // maxLeftOut bounds how many of the tools that cannot be offered are named in the log.
 const maxLeftOut = 100
@@ -85,6 +125,7 @@ func readTool(raw []byte, s *source) (*Tool, error) {
 		edits = edits[1:]
 	}
 	t.JSON = o.Edited(edits...)
+	t.seal()
 	return t, nil
 }
 

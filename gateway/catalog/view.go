@@ -1,7 +1,10 @@
 package catalog
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"slices"
+	"sync"
 
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/wire"
@@ -47,73 +50,90 @@ func (s *source) absence() string {
 
 // A View is all that the catalog held at one moment. It is immutable.
 type View struct {
-	Digest [sha256.Size]byte // of all that a client may see
-	pages  []wire.Object     // whole results, without nextCursor
-	tools  map[string]*listing
-	bare   map[string]bareName
+	Digest   [sha256.Size]byte // of the tools on all pages; who is absent is no reason to start paging over
+	listings []*listing        // in config order
+	byID     map[string]*listing
+	shown    []*Tool // on all pages
+	pages    []*page
+	meta     []byte // JSON text of every page's _meta
 }
 
-// A bareName counts who has a tool of that name, before any policy.
-type bareName struct {
-	upstream string
-	count    int
+// A page is one result of tools/list, which is put together when a client first asks for it.
+type page struct {
+	tools  []*Tool
+	sum    [sha256.Size]byte // of the tools
+	result func() wire.Object
 }
 
 // Pages is how many pages the list has, at least one.
 func (v *View) Pages() int { return len(v.pages) }
 
 // Page is the result of tools/list for page i, but for nextCursor.
-func (v *View) Page(i int) wire.Object { return v.pages[i] }
+func (v *View) Page(i int) wire.Object { return v.pages[i].result() }
 
 // Listed reports whether the upstream has a listing.
-func (v *View) Listed(id string) bool { return v.tools[id] != nil }
+func (v *View) Listed(id string) bool { return v.byID[id] != nil }
 
 // Tool is the upstream's tool of that name in its own words, or nil.
 func (v *View) Tool(id, name string) *Tool {
-	if l := v.tools[id]; l != nil {
+	if l := v.byID[id]; l != nil {
 		return l.byName[name]
 	}
 	return nil
 }
 
-// Owner is the one upstream that has a tool of that name, provided that it shows user interfaces: those call the tools
-// of their server by the names that it knows.
+// Owner is the one upstream that has a tool of that name, counted before any policy, provided that it shows user interfaces: those
+// call the tools of their server by the names that it knows.
 func (v *View) Owner(name string) (id string, ok bool) {
-	b := v.bare[name]
-	return b.upstream, b.count == 1 && v.tools[b.upstream].app
-}
-
-// rebuild makes the view of what the sources hold now.
-func (c *Catalog) rebuild() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v := &View{tools: map[string]*listing{}, bare: map[string]bareName{}}
-	var shown []*Tool
-	var absent []wire.Edit
-	for _, s := range c.sources {
-		s.mu.Lock()
-		l, reason := s.listing, ""
-		if l == nil {
-			reason = s.absence()
-		}
-		s.mu.Unlock()
-		if l == nil {
-			if c.cfg.Policy.AllowsSome("", s.ID) {
-				absent = append(absent, wire.Edit{Name: s.ID, Value: wire.AppendString(nil, reason)})
+	var owner *listing
+	for _, l := range v.listings {
+		if l.byName[name] != nil {
+			if owner != nil {
+				return "", false
 			}
-			continue
-		}
-		v.tools[s.ID] = l
-		for _, t := range l.tools {
-			b := v.bare[t.Name]
-			v.bare[t.Name] = bareName{s.ID, b.count + 1}
-			if c.cfg.Policy.Allows("", s.ID, t.Name) {
-				shown = append(shown, t)
-			}
+			owner = l
 		}
 	}
-	v.paginate(shown, c.meta(absent))
+	if owner == nil || !owner.app {
+		return "", false
+	}
+	return owner.id, true
+}
+
+// judgedWith reports whether nothing of the view was judged with other secrets.
+func (v *View) judgedWith(secrets uint64) bool {
+	for _, l := range v.listings {
+		if l.secrets != secrets {
+			return false
+		}
+	}
+	return true
+}
+
+// rebuild makes the view of what the sources hold now, and reports whether the tools that clients see are others. What has not changed is
+// taken from the view before. Catalog.mu must be held.
+func (c *Catalog) rebuild() (differs bool) {
+	before := c.view.Load()
+	v := &View{byID: map[string]*listing{}}
+	var absent []wire.Edit
+	for _, s := range c.sources {
+		if l := s.listing; l != nil {
+			v.listings = append(v.listings, l)
+			v.byID[s.ID] = l
+		} else if c.cfg.Policy.AllowsSome("", s.ID) {
+			absent = append(absent, wire.Edit{Name: s.ID, Value: wire.AppendString(nil, s.absence())})
+		}
+	}
+	v.meta = c.meta(absent)
+	if slices.Equal(v.listings, before.listings) && bytes.Equal(v.meta, before.meta) {
+		return false
+	}
+	for _, l := range v.listings {
+		v.shown = append(v.shown, l.shown...)
+	}
+	v.paginate(before)
 	c.view.Store(v)
+	return !slices.Equal(v.shown, before.shown)
 }
 
 func (c *Catalog) meta(absent []wire.Edit) []byte {
@@ -124,26 +144,51 @@ func (c *Catalog) meta(absent []wire.Edit) []byte {
 	return wire.Object{}.AppendEdited(nil, edits...)
 }
 
-func (v *View) paginate(shown []*Tool, meta []byte) {
+func (v *View) paginate(before *View) {
 	digest := sha256.New()
-	for first := true; first || len(shown) > 0; first = false {
-		page := shown[:fitting(shown)]
-		shown = shown[len(page):]
-		text := append([]byte(nil), `{"tools":[`...)
-		for i, t := range page {
-			if i > 0 {
-				text = append(text, ',')
-			}
-			text = append(text, t.JSON...)
+	sameMeta := bytes.Equal(v.meta, before.meta)
+	for rest := v.shown; len(v.pages) == 0 || len(rest) > 0; {
+		p := &page{tools: rest[:fitting(rest)]}
+		rest = rest[len(p.tools):]
+		if i := len(v.pages); i < len(before.pages) && sameMeta && slices.Equal(p.tools, before.pages[i].tools) {
+			p = before.pages[i]
+		} else {
+			p.prepare(v.meta)
 		}
-		text = append(text, `],"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":`...)
-		text = append(append(text, meta...), '}')
-		digest.Write(text)
-		// The text is made of parsed parts alone.
-		o, _ := wire.ParseObject(text)
-		v.pages = append(v.pages, o)
+		digest.Write(p.sum[:])
+		v.pages = append(v.pages, p)
 	}
 	digest.Sum(v.Digest[:0])
+}
+
+func (p *page) prepare(meta []byte) {
+	sum := sha256.New()
+	for _, t := range p.tools {
+		sum.Write(t.sum[:])
+	}
+	sum.Sum(p.sum[:0])
+	tools := p.tools
+	p.result = sync.OnceValue(func() wire.Object { return list(tools, meta) })
+}
+
+func list(tools []*Tool, meta []byte) wire.Object {
+	size := 2
+	for _, t := range tools {
+		size += len(t.JSON) + 1
+	}
+	text := append(make([]byte, 0, size), '[')
+	for i, t := range tools {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, t.JSON...)
+	}
+	return wire.Object{}.With(
+		wire.Edit{Name: "tools", Value: append(text, ']')},
+		wire.Edit{Name: "resultType", Value: []byte(`"complete"`)},
+		wire.Edit{Name: "ttlMs", Value: []byte(`0`)},
+		wire.Edit{Name: "cacheScope", Value: []byte(`"private"`)},
+		wire.Edit{Name: "_meta", Value: meta})
 }
 
 // fitting is how many of the tools go on one page, at least one.
