@@ -23,9 +23,9 @@ const (
 )
 
 // serveBatch answers an array of messages, which 2025-03-26 alone has. Its requests run side by side, and the answer
-// has their responses in the order that they were asked in.
+// has their responses in the order that they were asked in. Notifications of its calls come before, each on its own.
 func (f *Front) serveBatch(p *post, body []byte) {
-	client, ok := f.legacyClient(p, nil)
+	client, ok := f.legacyClient(p.in, p.r.Header, nil)
 	if !ok {
 		return
 	}

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write what the front answers into the c
 // A conversation is a file in testdata: prose, then what a client sends and what it must get, in turns. A request is a
 // method, headers, an empty line and a body, an answer likewise with a status. In a request, a line @post stands for the
 // headers of every POST and @modern for those of every modern one; META stands for the modern _meta, and SESSION for the
-// token that was given last.
+// token that was given last. In the files whose name holds "listen", all listening ends at once.
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -32,7 +32,10 @@ func converse(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, server := start(t, Config{Instructions: "Ask kindly."})
+	f, server := start(t, Config{Changes: new(changes).of})
+	if strings.Contains(file, "listen") {
+		f.EndStreams()
+	}
 	prose, sections := split(string(text))
 	out := prose
 	token := ""

@@ -2,8 +2,9 @@
 //
 // A POST is served by the modern face or by the legacy one, as the request itself says (post.go). Both turn it into
 // a modern [Request] and hand it to the one [Dispatch]; a reply is written in the words of the client's revision
-// (modern.go, legacy.go, translate.go) and as JSON or as an event stream (reply.go). Start with [New], which lists
-// what every request passes on its way in, and read post.go next.
+// (modern.go, legacy.go, translate.go) and as JSON or as an event stream (reply.go, stream.go). Who listens for changes
+// has a stream of its own (listen.go). Start with [New], which lists what every request passes on its way in, and read
+// post.go next.
 package front
 
 import (
@@ -13,19 +14,20 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
-	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/seal"
 	"mcp-gateway/internal/wire"
 	"mcp-gateway/upstream"
 )
 
 const (
-	// defaultMaxBody bounds a request's body.
-	defaultMaxBody = 4 << 20
+	// maxBody bounds a request's body, in bytes.
+	maxBody = 4 << 20
 	// clientPatience is how long a client may take nothing of what is written to it, and how long it may take to send a body.
 	clientPatience = 30 * time.Second
 )
@@ -54,7 +56,9 @@ type Request struct {
 	Header   http.Header     // Mcp-Param-*, canonical; nil where the client's revision knows none, so that nothing is checked
 	Sent     http.Header     // all headers of the client's request, of which only those end up elsewhere that are configured to
 	Received time.Time       // when the body had been read
-	// Notify puts a notification of the call on the client's stream, in order, until the reply. Nil where the client takes none.
+	// Notify puts a notification of the call on the client's stream, in order, until the reply: progress with the client's
+	// own token, and log messages of the level that it asked for. Others go nowhere. It never waits for the client: where that
+	// reads too slowly, the oldest are dropped, progress first. Nil where the client has asked for none or takes no stream.
 	Notify func(upstream.Notification)
 	Hold   *upstream.Hold // released once the reply is written
 }
@@ -65,6 +69,8 @@ type Reply struct {
 	Type     string // resultType; "" reads as complete
 	Revision string // of what spoke the result, mcp.Modern for the gateway itself
 	Error    *wire.Error
+	// After is called once, when the answer has been written or nobody is left to take it. Nil is nothing to do.
+	After func()
 
 	panicked bool
 }
@@ -83,16 +89,22 @@ type Config struct {
 	Hosts    []string // name or name:port; elsewhere than on loopback, none lets every Host pass
 	Origins  []string // scheme://host[:port]; a request with any other Origin is refused
 
-	// Changes counts the notices that the tools which caller sees have changed, and gives a channel that is closed at the next.
+	// Changes counts the notices that the tools which caller sees have changed, and gives a channel that is closed at the
+	// next. Nil announces no notices, and nobody can listen.
 	Changes func(caller string) (uint64, <-chan struct{})
 
 	Keepalive   time.Duration // between comments on an open stream; 0 is never
 	StreamAfter time.Duration // of silence before a stream is opened; 0 is never
-	MaxBody     int64         // of a request, in bytes; 0 is 4 MiB
 
-	ServerInfo   []byte // JSON text of the gateway's Implementation
-	Instructions string // "" is none
-	Log          *slog.Logger
+	// Admits reports whether the caller is still one. Nil is always.
+	Admits func(caller string) bool
+
+	ServerInfo []byte // JSON text of the gateway's Implementation
+	Log        *slog.Logger
+
+	// Before is the front in whose place this one serves, at the same server or at another: they share what clients have ended, the
+	// calls that run, and Cut and Close. Nil is none.
+	Before *Front
 }
 
 // A Front serves MCP to clients of every revision. It is safe for concurrent use.
@@ -103,9 +115,13 @@ type Front struct {
 	flights  *flights
 	base     context.Context // of every request; ends with Close
 	end      context.CancelCauseFunc
-	ended    *endedSessions
-	discover []byte // the result of server/discover
-	fixed    []byte // the members of an initialize result that do not depend on the request
+	sessions *sessions
+	ending   chan struct{} // closed when the listening ends
+	endOnce  sync.Once
+	// admitting is closed and replaced when Config.Admits has other answers.
+	admitting atomic.Pointer[chan struct{}]
+	discover  []byte // the result of server/discover
+	fixed     []byte // the members of an initialize result that do not depend on the request
 }
 
 // New builds a Front. It starts nothing.
@@ -113,26 +129,34 @@ func New(cfg Config) *Front {
 	if cfg.Path == "" {
 		cfg.Path = "/mcp"
 	}
-	if cfg.MaxBody == 0 {
-		cfg.MaxBody = defaultMaxBody
+	f := &Front{cfg: cfg, ids: newRequestIDs(), ending: make(chan struct{})}
+	if before := cfg.Before; before != nil {
+		f.sessions, f.flights, f.base, f.end = before.sessions, before.flights, before.base, before.end
+	} else {
+		f.sessions, f.flights = newSessions(maxEnded), newFlights()
+		f.base, f.end = context.WithCancelCause(context.Background())
 	}
-	f := &Front{cfg: cfg, ids: newRequestIDs(), flights: newFlights(), ended: newEndedSessions(maxEnded)}
-	f.base, f.end = context.WithCancelCause(context.Background())
-	f.discover = discoverResult(cfg.ServerInfo, cfg.Instructions)
-	f.fixed = initializeMembers(cfg.ServerInfo, cfg.Instructions)
+	f.cfg.Before = nil // which must not live as long as this one
+	f.admitting.Store(new(make(chan struct{})))
+	f.discover = discoverResult(cfg.ServerInfo, f.tools())
+	f.fixed = initializeMembers(cfg.ServerInfo, f.tools())
 
 	r := chi.NewRouter()
 	r.Use(
 		f.recoverPanics,
 		f.requestID,
 		f.accessLog,
+		f.serveListeners,
 		checkOrigin(cfg.Loopback, cfg.Hosts, cfg.Origins),
-		f.limitBody,
+		limitBody,
 		f.authenticate,
 	)
 	r.Post(cfg.Path, f.servePost)
+	if cfg.Changes != nil {
+		r.Get(cfg.Path, f.serveGet)
+	}
 	r.Delete(cfg.Path, f.serveDelete)
-	r.MethodNotAllowed(methodNotAllowed)
+	r.MethodNotAllowed(f.methodNotAllowed)
 	r.NotFound(f.notFound)
 	f.handler = r
 	return f
@@ -141,17 +165,30 @@ func New(cfg Config) *Front {
 // ServeHTTP answers one HTTP request. After Close it answers 503.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !f.flights.enter() {
-		w.Header()["Retry-After"] = []string{"1"}
-		w.Header()["Connection"] = []string{"close"}
-		refuse(w, http.StatusServiceUnavailable, nil, fault(wire.CodeInternal, "The gateway is shutting down: nothing was done. Try again in a moment."))
+		RefuseShutdown(w)
 		return
 	}
 	defer f.flights.leave()
 	f.handler.ServeHTTP(w, r)
 }
 
-// Cut ends the calls in flight with cause and refuses new requests. It returns at once, so that their answers can still go
-// out.
+// RefuseShutdown answers a request that comes too late, with 503: nothing was done, and it can be tried again elsewhere or
+// later.
+func RefuseShutdown(w http.ResponseWriter) {
+	w.Header()["Retry-After"] = []string{"1"}
+	w.Header()["Connection"] = []string{"close"}
+	refuse(w, http.StatusServiceUnavailable, nil, fault(wire.CodeInternal, "The gateway is shutting down: nothing was done. Try again in a moment."))
+}
+
+// EndStreams ends all listening, for good: a modern client's with its result, a legacy session's by the stream's end. Calls are
+// served as before. Who begins to listen afterwards is acknowledged and ended at once. It returns without waiting.
+func (f *Front) EndStreams() { f.endOnce.Do(func() { close(f.ending) }) }
+
+// Readmit ends the listening of callers that Config.Admits no longer admits.
+func (f *Front) Readmit() { close(*f.admitting.Swap(new(make(chan struct{})))) }
+
+// Cut ends the calls in flight with cause, and all listening, and refuses new requests. It returns at once, so that their
+// answers can still go out.
 func (f *Front) Cut(cause error) {
 	f.end(cause)
 	f.flights.cut(cause)
@@ -164,13 +201,24 @@ func (f *Front) Close(cause error) {
 	<-f.flights.idle
 }
 
-// BaseContext is for the http.Server that serves the Front: without it, Close cannot end the calls of modern clients.
+// BaseContext is for the http.Server that serves the Front: without it, Close can end neither the calls of modern clients nor any
+// listening.
 func (f *Front) BaseContext(net.Listener) context.Context { return f.base }
 
-// methodNotAllowed also answers GET: there is nothing yet to listen to.
-func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	allow := "POST, DELETE"
-	if r.Header.Get(mcp.HeaderVersion) == mcp.Modern {
+// tools is the capability that clients of every revision are told of.
+func (f *Front) tools() string {
+	if f.cfg.Changes == nil {
+		return `"tools":{}`
+	}
+	return `"tools":{"listChanged":true}`
+}
+
+func (f *Front) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	allow := "POST, GET, DELETE"
+	if f.cfg.Changes == nil {
+		allow = "POST, DELETE"
+	}
+	if headerIsModern(r.Header) {
 		allow = "POST"
 	}
 	w.Header()["Allow"] = []string{allow}

@@ -76,7 +76,7 @@ func TestRequestReachesDispatch(t *testing.T) {
 
 func TestHostileBodies(t *testing.T) {
 	called := false
-	_, server := start(t, Config{MaxBody: 100_000, Dispatch: func(_ context.Context, req *Request) *Reply {
+	_, server := start(t, Config{Dispatch: func(_ context.Context, req *Request) *Reply {
 		called = true
 		return done
 	}})
@@ -93,8 +93,8 @@ func TestHostileBodies(t *testing.T) {
 		{"deep", strings.NewReader(nested(5000)), 400, "-32700"},
 		{"bytes that are not UTF-8", strings.NewReader("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"x\xff\"}}"), 400, "-32700"},
 		{"zero byte in a name", strings.NewReader(legacyCall("1", `x\u0000`)), 200, "-32602"},
-		{"too large, and says so", strings.NewReader(legacyCall("1", strings.Repeat("x", 100_000))), 413, "-32600"},
-		{"too large, and does not", io.MultiReader(strings.NewReader(legacyCall("1", strings.Repeat("x", 100_000)))), 413, "-32600"},
+		{"too large, and says so", strings.NewReader(legacyCall("1", strings.Repeat("x", maxBody))), 413, "-32600"},
+		{"too large, and does not", io.MultiReader(strings.NewReader(legacyCall("1", strings.Repeat("x", maxBody)))), 413, "-32600"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestHostileBodies(t *testing.T) {
 	for name, body := range map[string]io.Reader{
 		"not that deep":          strings.NewReader(nested(500)),
 		"a lone surrogate":       strings.NewReader(legacyCall("1", `\ud83d`)),
-		"as large as it may be":  strings.NewReader(legacyCall("1", strings.Repeat("x", 100_000-len(legacyCall("1", ""))))),
+		"as large as it may be":  strings.NewReader(legacyCall("1", strings.Repeat("x", maxBody-len(legacyCall("1", ""))))),
 		"of an untold length":    io.MultiReader(strings.NewReader(legacyCall("1", "x"))),
 		"large, untold a length": io.MultiReader(strings.NewReader(legacyCall("1", strings.Repeat("x", 90_000)))),
 	} {
@@ -304,5 +304,48 @@ func TestBatchIsNoLargerThanOneAnswer(t *testing.T) {
 	got := send(t, http.MethodPost, server.URL+"/mcp", header(), "["+legacyCall("1", "x")+","+legacyCall("2", "x")+"]")
 	if got.status != http.StatusOK || len(got.body) > maxBatchAnswer || strings.Count(got.body, tooMuchForBatch) != 1 {
 		t.Errorf("status %d, %d bytes", got.status, len(got.body))
+	}
+}
+
+// What a reply wants done is done once, however the request ends.
+func TestAfterTheAnswer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		body  string
+		times int
+	}{
+		"modern": {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, 1},
+		"legacy": {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`, 1},
+		"array":  {`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}]`, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var written *httptest.ResponseRecorder
+			var mu sync.Mutex
+			times := 0
+			f := New(Config{
+				Ring: testRing(t), ServerInfo: []byte(testInfo), Log: slog.New(slog.DiscardHandler), Loopback: true,
+				Dispatch: func(context.Context, *Request) *Reply {
+					return &Reply{Error: fault(1, "no"), After: func() {
+						mu.Lock()
+						defer mu.Unlock()
+						if times++; written.Body.Len() == 0 {
+							t.Error("before the answer")
+						}
+					}}
+				},
+			})
+			defer f.Close(ErrShutdown)
+			written = httptest.NewRecorder()
+			r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(tt.body))
+			r.Header.Set("Content-Type", "application/json")
+			if name == "modern" {
+				r.Header.Set(mcp.HeaderVersion, mcp.Modern)
+				r.Header.Set(mcp.HeaderMethod, mcp.MethodToolsCall)
+				r.Header.Set(mcp.HeaderName, "t")
+			}
+			f.ServeHTTP(written, r)
+			if times != tt.times {
+				t.Errorf("done %d times, want %d: %s", times, tt.times, written.Body)
+			}
+		})
 	}
 }

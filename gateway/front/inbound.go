@@ -8,12 +8,13 @@ import (
 // An inbound is one HTTP request on its way in, and the writer of its answer.
 type inbound struct {
 	http.ResponseWriter
-	id     string // for the log
-	caller string
-	rpc    string // the MCP method, once it is known to be a served one
-	status int    // of the answer; 0 until it has begun
-	bytes  int64
-	socket deadliner // nil where the writer underneath has no deadlines
+	id       string // for the log
+	caller   string
+	rpc      string // the MCP method, once it is known to be a served one
+	status   int    // of the answer; 0 until it has begun
+	bytes    int64
+	listener *listener // what is served once the handler has returned; nil is nothing
+	socket   deadliner // nil where the writer underneath has no deadlines
 }
 
 // A deadliner bounds reads and writes, as net/http's own writer does.
@@ -94,4 +95,28 @@ func (in *inbound) send(body []byte) error {
 			return nil
 		}
 	}
+}
+
+// openStream begins an answer that is an event stream.
+func (in *inbound) openStream() {
+	h := in.Header()
+	h["Content-Type"] = eventsType
+	h["Cache-Control"] = noCache
+	h["X-Accel-Buffering"] = noBuffering
+	in.WriteHeader(http.StatusOK)
+}
+
+// endStream must be called before a handler returns that has written nothing for a while: the stream's last bytes go out after
+// that, with the patience that there is.
+func (in *inbound) endStream() { in.writeWithin(clientPatience) }
+
+// keepaliveComment is an event stream's way to say nothing.
+var keepaliveComment = []byte(":\n\n")
+
+// stream writes whole events or comments as send does, and sees that they go out.
+func (in *inbound) stream(text []byte) error {
+	if err := in.send(text); err != nil {
+		return err
+	}
+	return http.NewResponseController(in).Flush()
 }

@@ -13,9 +13,9 @@ import (
 
 // initializeMembers are the members of an initialize result after protocolVersion. Capabilities are fixed for a session,
 // so that they do not depend on which upstream is up.
-func initializeMembers(serverInfo []byte, instructions string) []byte {
-	b := append([]byte(`,"capabilities":{"tools":{}},"serverInfo":`), serverInfo...)
-	return append(appendInstructions(b, instructions), '}')
+func initializeMembers(serverInfo []byte, tools string) []byte {
+	b := append([]byte(`,"capabilities":{`+tools+`},"serverInfo":`), serverInfo...)
+	return append(b, '}')
 }
 
 // A legacyClient is who sends a legacy POST: the client of a session, or one that has none and is served all the same.
@@ -30,7 +30,7 @@ func (f *Front) serveLegacy(p *post, m *wire.Message) {
 		f.initialize(p, m)
 		return
 	}
-	client, ok := f.legacyClient(p, m.ID)
+	client, ok := f.legacyClient(p.in, p.r.Header, m.ID)
 	if !ok {
 		return
 	}
@@ -55,22 +55,22 @@ func (f *Front) serveLegacy(p *post, m *wire.Message) {
 
 // legacyClient finds the session and the revision. It has answered where it reports false: 404 tells a legacy client
 // to initialize again, and nothing else must.
-func (f *Front) legacyClient(p *post, id []byte) (legacyClient, bool) {
+func (f *Front) legacyClient(in *inbound, h http.Header, id []byte) (legacyClient, bool) {
 	client := legacyClient{revision: mcp.Revision20250326}
-	if versions := p.r.Header[mcp.HeaderVersion]; len(versions) > 0 {
+	if versions := h[mcp.HeaderVersion]; len(versions) > 0 {
 		if len(versions) > 1 || !mcp.IsLegacy(versions[0]) {
-			refuse(p.in, http.StatusBadRequest, id, fault(wire.CodeInvalidRequest, "MCP-Protocol-Version does not name one revision that is served here"))
+			refuse(in, http.StatusBadRequest, id, fault(wire.CodeInvalidRequest, "MCP-Protocol-Version does not name one revision that is served here"))
 			return client, false
 		}
 		client.revision = versions[0]
 	}
-	tokens := p.r.Header[mcp.HeaderSession]
+	tokens := h[mcp.HeaderSession]
 	if len(tokens) == 0 {
 		return client, true
 	}
-	s, ok := f.openSession(tokens, p.in.caller)
+	s, ok := f.openSession(tokens, in.caller)
 	if !ok {
-		refuse(p.in, http.StatusNotFound, id, noSession())
+		refuse(in, http.StatusNotFound, id, noSession())
 		return client, false
 	}
 	return legacyClient{revision: s.revision, session: &s}, true
@@ -82,7 +82,7 @@ func (f *Front) openSession(tokens []string, caller string) (session, bool) {
 		return session{}, false
 	}
 	s, ok := openSession(f.cfg.Ring, tokens[0], caller, time.Now())
-	return s, ok && !f.ended.has(s.id)
+	return s, ok && !f.sessions.ended(s.id)
 }
 
 func noSession() *wire.Error {
@@ -147,9 +147,13 @@ func (f *Front) answerLegacy(p *post, client legacyClient, m *wire.Message, hold
 
 // callLegacy asks the gateway. A disconnect is no cancel: the call runs to its end all the same.
 func (f *Front) callLegacy(p *post, client legacyClient, m *wire.Message, hold *upstream.Hold) []byte {
-	req := &Request{Caller: p.in.caller, ID: p.in.id, Method: m.Method, Params: m.Params, Received: p.received, Hold: hold}
+	req := &Request{
+		Caller: p.in.caller, ID: p.in.id, Method: m.Method, Params: m.Params, Sent: p.r.Header, Received: p.received, Hold: hold,
+	}
 	if m.Method == mcp.MethodToolsCall {
 		req.Name, _ = m.Params.String("name")
+		meta, _ := m.Params.Object("_meta")
+		req.Notify = p.notifier(wishOf(meta, false))
 	}
 	var key flightKey
 	if client.session != nil {
@@ -167,10 +171,10 @@ func (f *Front) callLegacy(p *post, client legacyClient, m *wire.Message, hold *
 	return appendLegacyResult(nil, m.ID, m.Method, client.revision, reply)
 }
 
-// serveDelete ends a session. Modern clients have none.
+// serveDelete ends a session, and its stream. Modern clients have none.
 func (f *Front) serveDelete(w http.ResponseWriter, r *http.Request) {
 	if headerIsModern(r.Header) {
-		methodNotAllowed(w, r)
+		f.methodNotAllowed(w, r)
 		return
 	}
 	tokens := r.Header[mcp.HeaderSession]
@@ -183,6 +187,6 @@ func (f *Front) serveDelete(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, nil, noSession())
 		return
 	}
-	f.ended.add(s.id)
+	f.sessions.end(s.id)
 	w.WriteHeader(http.StatusOK)
 }

@@ -10,10 +10,10 @@ import (
 
 // limitBody refuses a request whose body says that it is too large, before anything else is spent on it. One that
 // does not say is bounded where it is read.
-func (f *Front) limitBody(next http.Handler) http.Handler {
+func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength > f.cfg.MaxBody {
-			f.tooLarge(inboundOf(w), r)
+		if r.ContentLength > maxBody {
+			tooLarge(inboundOf(w), r)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -27,20 +27,20 @@ const trustedLength = 64 << 10
 // closed under a sender loses the answer as well.
 const discarded = 8
 
-func (f *Front) tooLarge(in *inbound, r *http.Request) {
+func tooLarge(in *inbound, r *http.Request) {
 	in.Header()["Connection"] = []string{"close"}
 	refuse(in, http.StatusRequestEntityTooLarge, nil,
-		fault(wire.CodeInvalidRequest, "the request is larger than "+strconv.FormatInt(f.cfg.MaxBody, 10)+" bytes"))
+		fault(wire.CodeInvalidRequest, "the request is larger than "+strconv.Itoa(maxBody)+" bytes"))
 	in.readWithin(clientPatience)
 	// The answer stands, whatever becomes of the rest.
 	_ = http.NewResponseController(in).Flush()
-	_, _ = io.CopyN(io.Discard, r.Body, discarded*f.cfg.MaxBody)
+	_, _ = io.CopyN(io.Discard, r.Body, discarded*maxBody)
 }
 
 // readBody reads the whole body, within the bound and a client's patience. It has answered where it reports false.
 //
 // At the body's end net/http lifts the deadline, and begins to watch for a disconnect.
-func (f *Front) readBody(in *inbound, r *http.Request) ([]byte, bool) {
+func readBody(in *inbound, r *http.Request) ([]byte, bool) {
 	in.readWithin(clientPatience)
 	var body []byte
 	var err error
@@ -48,10 +48,10 @@ func (f *Front) readBody(in *inbound, r *http.Request) ([]byte, bool) {
 		body = make([]byte, r.ContentLength)
 		_, err = io.ReadFull(r.Body, body)
 	} else {
-		body, err = io.ReadAll(io.LimitReader(r.Body, f.cfg.MaxBody+1))
+		body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	}
-	if int64(len(body)) > f.cfg.MaxBody {
-		f.tooLarge(in, r)
+	if len(body) > maxBody {
+		tooLarge(in, r)
 		return nil, false
 	}
 	if err != nil {

@@ -3,17 +3,20 @@ package front
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"mcp-gateway/internal/leakcheck"
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/internal/seal"
 	"mcp-gateway/internal/wire"
+	"mcp-gateway/upstream"
 )
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
@@ -65,6 +68,14 @@ func canned(_ context.Context, req *Request) *Reply {
 		return &Reply{Revision: mcp.Modern, Type: "complete", Result: object(`{"resultType":"complete", "content":[],"cacheScope":"public","structuredContent":[1.0]}`)}
 	case req.Name == "params":
 		return &Reply{Revision: mcp.Modern, Type: "complete", Result: object(`{"got":` + string(req.Params.Raw()) + `}`)}
+	case req.Name == "client":
+		return &Reply{Revision: mcp.Modern, Type: "complete", Result: object(fmt.Sprintf(`{"capabilities":%q,"level":%q,"notify":%v}`,
+			req.Client.Capabilities, req.Client.LogLevel, req.Notify != nil))}
+	case req.Name == "notify":
+		for _, n := range notifications {
+			req.Notify(n)
+		}
+		return done
 	case req.Name == "own mismatch":
 		return &Reply{Error: &wire.Error{Code: mcp.CodeHeaderMismatch, Message: "the header says something else"}}
 	case req.Name == "panic":
@@ -77,6 +88,45 @@ func canned(_ context.Context, req *Request) *Reply {
 		return &Reply{Error: m.Error}
 	}
 	return &Reply{Error: &wire.Error{Code: wire.CodeInvalidParams, Message: `unknown tool "` + req.Name + `"`}}
+}
+
+// notifications are what the tool "notify" sends.
+var notifications = []upstream.Notification{
+	{Method: mcp.NotificationProgress, Params: object(`{"progressToken":"1","progress":1.0,"x":` + "\n" + `{"é":"\u00e9"}}`)},
+	{Method: mcp.NotificationProgress, Params: object(`{"progressToken":1,"progress":2}`)},
+	{Method: mcp.NotificationProgress, Params: object(`{"progress":3}`)},
+	{Method: mcp.NotificationMessage, Params: object(`{"level":"debug","data":1}`)},
+	{Method: mcp.NotificationMessage, Params: object(`{"level":"warning","data":12345678901234567890,"_meta":{"io.modelcontextprotocol/subscriptionId":7,"a":null}}`)},
+	{Method: mcp.NotificationMessage, Params: object(`{"level":"emergency","data":null}`)},
+	{Method: mcp.NotificationMessage, Params: object(`{"level":"loud","data":2}`)},
+	{Method: mcp.NotificationMessage, Params: object(`{"data":3}`)},
+	{Method: mcp.NotificationToolsChanged},
+	{Method: mcp.NotificationCancelled, Params: object(`{"requestId":1}`)},
+}
+
+// changes are counted for whoever asks.
+type changes struct {
+	mu      sync.Mutex // guards all below
+	count   uint64
+	changed chan struct{}
+}
+
+func (c *changes) of(string) (uint64, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	return c.count, c.changed
+}
+
+func (c *changes) add() {
+	_, _ = c.of("")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count++
+	close(c.changed)
+	c.changed = nil
 }
 
 func object(text string) wire.Object {

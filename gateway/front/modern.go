@@ -10,18 +10,10 @@ import (
 
 // discoverResult is what server/discover answers (2026-07-28, server/discover). What the fronts serve is announced whether
 // or not an upstream is up.
-func discoverResult(serverInfo []byte, instructions string) []byte {
-	b := []byte(`{"resultType":"complete","supportedVersions":["` + mcp.Modern + `"],"capabilities":{"tools":{}}`)
-	b = appendInstructions(b, instructions)
-	b = append(b, `,"ttlMs":0,"cacheScope":"private","_meta":{"`+mcp.MetaServerInfo+`":`...)
+func discoverResult(serverInfo []byte, tools string) []byte {
+	b := []byte(`{"resultType":"complete","supportedVersions":["` + mcp.Modern + `"],"capabilities":{` + tools + `,"logging":{}}` +
+		`,"ttlMs":0,"cacheScope":"private","_meta":{"` + mcp.MetaServerInfo + `":`)
 	return append(append(b, serverInfo...), `}}`...)
-}
-
-func appendInstructions(dst []byte, instructions string) []byte {
-	if instructions == "" {
-		return dst
-	}
-	return wire.AppendString(append(dst, `,"instructions":`...), instructions)
 }
 
 // serveModern answers one message of a modern client.
@@ -48,11 +40,14 @@ func (f *Front) serveModern(p *post, m *wire.Message, meta wire.Object) {
 		return
 	}
 	p.in.rpc = m.Method
-	if m.Method == mcp.MethodDiscover {
+	switch m.Method {
+	case mcp.MethodDiscover:
 		p.answer(http.StatusOK, wire.AppendResult(nil, m.ID, f.discover))
-		return
+	case mcp.MethodListen:
+		f.listenModern(p, m)
+	default:
+		f.callModern(p, m, meta)
 	}
-	f.callModern(p, m, meta)
 }
 
 // checkMetadata holds the revision in the header against the one in the body, and asks for what each request must say.
@@ -62,7 +57,10 @@ func checkMetadata(h http.Header, meta wire.Object) *wire.Error {
 		return e
 	}
 	if header == mcp.Modern && meta.Equals(mcp.MetaVersion, mcp.Modern) {
-		return checkCapabilities(meta)
+		if e := checkCapabilities(meta); e != nil {
+			return e
+		}
+		return checkLogLevel(meta)
 	}
 	revision, ok := meta.String(mcp.MetaVersion)
 	if !ok {
@@ -154,6 +152,10 @@ func (f *Front) checkServed(m *wire.Message) *wire.Error {
 	switch m.Method {
 	case mcp.MethodDiscover, mcp.MethodToolsList, mcp.MethodToolsCall:
 		return checkNames(m.Method, m.Params)
+	case mcp.MethodListen:
+		if f.cfg.Changes != nil {
+			return checkListen(m)
+		}
 	}
 	return unknownMethod()
 }
@@ -166,10 +168,17 @@ func unknownMethod() *wire.Error {
 func (f *Front) callModern(p *post, m *wire.Message, meta wire.Object) {
 	req := &Request{
 		Caller: p.in.caller, ID: p.in.id, Method: m.Method, Params: m.Params,
-		Header: paramHeaders(p.r.Header), Received: p.received, Hold: &p.hold,
+		Header: paramHeaders(p.r.Header), Sent: p.r.Header, Received: p.received, Hold: &p.hold,
 	}
 	if m.Method == mcp.MethodToolsCall {
 		req.Name, _ = m.Params.String("name")
+		w := wishOf(meta, true)
+		req.Notify = p.notifier(w)
+		capabilities, _ := meta.Value(mcp.MetaClientCapabilities)
+		req.Client.Capabilities = passedOn(capabilities)
+		if req.Notify != nil {
+			req.Client.LogLevel = w.level
+		}
 	}
 	p.wait()
 	reply := f.dispatch(p.r.Context(), p, req)

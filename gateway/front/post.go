@@ -23,11 +23,12 @@ func (f *Front) servePost(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotAcceptable, nil, fault(wire.CodeInvalidRequest, "Accept must allow application/json or text/event-stream"))
 		return
 	}
-	body, ok := f.readBody(in, r)
+	body, ok := readBody(in, r)
 	if !ok {
 		return
 	}
 	p := &post{f: f, in: in, r: r, accepts: accepted, received: time.Now()}
+	defer p.finish()
 	// Whatever happens, the timer must not write to an answer that has ended.
 	defer p.settle()
 	defer p.hold.Release()
@@ -141,5 +142,7 @@ func (f *Front) dispatch(ctx context.Context, p *post, req *Request) (reply *Rep
 			reply = &Reply{Error: internalFault(), panicked: true}
 		}
 	}()
-	return f.cfg.Dispatch(ctx, req)
+	reply = f.cfg.Dispatch(ctx, req)
+	p.afterwards(reply.After)
+	return reply
 }

@@ -7,20 +7,15 @@ import (
 	"sync"
 	"time"
 
-	"mcp-gateway/internal/sse"
-	"mcp-gateway/internal/wire"
 	"mcp-gateway/upstream"
 )
-
-// keepaliveComment is an event stream's way to say nothing.
-const keepaliveComment = ":\n\n"
 
 // selfMeasured is how long an answer may be for net/http to find its length by itself.
 const selfMeasured = 2048
 
 // A post is one POST and the writer of its one answer. The answer is JSON, or an event stream where the client takes
-// it and has to wait: while a status is still open nothing has been written, and afterwards nothing but comments and
-// the answer.
+// it and has to wait or be notified: while a status is still open nothing has been written, and afterwards nothing but
+// comments, notifications and the answer.
 type post struct {
 	f        *Front
 	in       *inbound
@@ -29,66 +24,40 @@ type post struct {
 	received time.Time
 	hold     upstream.Hold
 
-	mu        sync.Mutex // guards all below and every write
+	mu        sync.Mutex // guards all below
 	timer     *time.Timer
+	queue     []queued      // what waits to be written
+	size      int           // of the queue, in bytes
+	writing   chan struct{} // closed when the queue has been written; nil while nobody writes it
 	streaming bool
 	done      bool
+	dropped   int   // notifications that the client was too slow for
 	lost      error // why the client could not be written to
+	after     func()
+	afters    []func() // of all but the first reply of an array
 }
 
-// wait begins the time after which a silent client gets a stream. settle must follow.
-func (p *post) wait() {
-	if p.f.cfg.StreamAfter <= 0 || !p.accepts.events {
+// afterwards keeps what a reply wants done once the answer is out.
+func (p *post) afterwards(do func()) {
+	if do == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.timer = time.AfterFunc(p.f.cfg.StreamAfter, p.tick)
-}
-
-// tick opens the stream, or keeps it open.
-func (p *post) tick() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.done || p.lost != nil {
-		return
-	}
-	if !p.streaming {
-		p.open()
-	}
-	p.event([]byte(keepaliveComment))
-	if p.lost == nil && p.f.cfg.Keepalive > 0 {
-		p.timer.Reset(p.f.cfg.Keepalive)
+	if p.after == nil {
+		p.after = do
+	} else {
+		p.afters = append(p.afters, do)
 	}
 }
 
-// open and event must be called with mu held.
-func (p *post) open() {
-	p.streaming = true
-	h := p.in.Header()
-	h["Content-Type"] = eventsType
-	h["Cache-Control"] = noCache
-	h["X-Accel-Buffering"] = noBuffering
-	p.in.WriteHeader(http.StatusOK)
-}
-
-// event writes a whole event or comment, and sees that it goes out.
-func (p *post) event(text []byte) {
-	if p.lost == nil {
-		p.lost = p.in.send(text)
+// finish does what the replies want done, now that the answer has been written or nobody is left to take it.
+func (p *post) finish() {
+	if p.after != nil {
+		p.after()
 	}
-	if p.lost == nil {
-		p.lost = http.NewResponseController(p.in).Flush()
-	}
-}
-
-// settle ends the waiting: from here on the timer writes nothing. It may be called again.
-func (p *post) settle() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done = true
-	if p.timer != nil {
-		p.timer.Stop()
+	for _, do := range p.afters {
+		do()
 	}
 }
 
@@ -98,12 +67,11 @@ func (p *post) answer(status int, message []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.streaming && !p.accepts.json && status == http.StatusOK {
-		p.open()
+		p.streaming = true
+		p.in.openStream()
 	}
 	if p.streaming {
-		// One data line: there are readers that take each line for an event.
-		message = wire.OneLine(message)
-		p.event(sse.AppendEvent(make([]byte, 0, len(message)+len("data: \n\n")), message))
+		p.lost = p.in.stream(event(message))
 		return
 	}
 	h := p.in.Header()
@@ -117,15 +85,17 @@ func (p *post) answer(status int, message []byte) {
 
 // nothing ends a request that has no answer: 202 without a body, or the end of the stream.
 func (p *post) nothing() {
-	p.settle()
+	p.discard()
 	if !p.streaming {
 		p.in.WriteHeader(http.StatusAccepted)
+		return
 	}
+	p.in.endStream()
 }
 
 // abandon ends a request whose client has gone: nothing more is sent.
 func (p *post) abandon() {
-	p.settle()
+	p.discard()
 	panic(http.ErrAbortHandler)
 }
 

@@ -119,39 +119,70 @@ func openSession(ring *seal.Ring, token, caller string, now time.Time) (session,
 	return s, s.caller == hashCaller(caller) && now.Before(s.expires)
 }
 
-// endedSessions are the sessions that their clients have ended. Where there are too many, the one that was ended first
-// is forgotten: its token gives nobody more than its caller has anyway.
-type endedSessions struct {
-	mu    sync.Mutex // guards all below
-	ids   map[sessionID]struct{}
-	order []sessionID // the first is at next once it is full
-	next  int
-	most  int
+// sessions are those that their clients have ended, and the streams of the others. Where too many have ended, the one that was
+// ended first is forgotten: its token gives nobody more than its caller has anyway.
+type sessions struct {
+	mu      sync.Mutex // guards all below
+	gone    map[sessionID]struct{}
+	order   []sessionID // of gone; the first is at next once it is full
+	next    int
+	most    int
+	streams map[sessionID]*listener // of sessions that are not gone
 }
 
-func newEndedSessions(most int) *endedSessions {
-	return &endedSessions{ids: map[sessionID]struct{}{}, most: most}
+func newSessions(most int) *sessions {
+	return &sessions{gone: map[sessionID]struct{}{}, streams: map[sessionID]*listener{}, most: most}
 }
 
-func (e *endedSessions) add(id sessionID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if _, ok := e.ids[id]; ok {
+// end ends a session and its stream.
+func (s *sessions) end(id sessionID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.streams[id]; l != nil {
+		close(l.over)
+		delete(s.streams, id)
+	}
+	if _, ok := s.gone[id]; ok {
 		return
 	}
-	e.ids[id] = struct{}{}
-	if len(e.order) < e.most {
-		e.order = append(e.order, id)
+	s.gone[id] = struct{}{}
+	if len(s.order) < s.most {
+		s.order = append(s.order, id)
 		return
 	}
-	delete(e.ids, e.order[e.next])
-	e.order[e.next] = id
-	e.next = (e.next + 1) % len(e.order)
+	delete(s.gone, s.order[s.next])
+	s.order[s.next] = id
+	s.next = (s.next + 1) % len(s.order)
 }
 
-func (e *endedSessions) has(id sessionID) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	_, ok := e.ids[id]
+func (s *sessions) ended(id sessionID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.gone[id]
 	return ok
+}
+
+// attach makes l the session's stream, which goes on where an older one ends now. It reports false where the session has
+// ended.
+func (s *sessions) attach(id sessionID, l *listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.gone[id]; ok {
+		return false
+	}
+	if older := s.streams[id]; older != nil {
+		close(older.over)
+		l.seen.Store(older.seen.Load())
+	}
+	s.streams[id] = l
+	return true
+}
+
+// detach must be called for every attach.
+func (s *sessions) detach(id sessionID, l *listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams[id] == l {
+		delete(s.streams, id)
+	}
 }

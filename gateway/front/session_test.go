@@ -84,19 +84,54 @@ func TestCapabilities(t *testing.T) {
 }
 
 func TestEndedSessionsAreBounded(t *testing.T) {
-	ended := newEndedSessions(3)
+	s := newSessions(3)
 	for i := range byte(5) {
-		ended.add(sessionID{i})
-		ended.add(sessionID{i})
+		s.end(sessionID{i})
+		s.end(sessionID{i})
 	}
 	for i := range byte(5) {
-		if got, want := ended.has(sessionID{i}), i >= 2; got != want {
+		if got, want := s.ended(sessionID{i}), i >= 2; got != want {
 			t.Errorf("session %d is remembered: %v, want %v", i, got, want)
 		}
 	}
-	if len(ended.ids) != 3 {
-		t.Errorf("%d sessions are remembered, want 3", len(ended.ids))
+	if len(s.gone) != 3 {
+		t.Errorf("%d sessions are remembered, want 3", len(s.gone))
 	}
+}
+
+// A stream that is asked for just before its session ends must not outlive it.
+func TestStreamOfAnEndedSession(t *testing.T) {
+	s, first := newSessions(3), &listener{over: make(chan struct{})}
+	if !s.attach(sessionID{1}, first) || !s.attach(sessionID{2}, &listener{over: make(chan struct{})}) {
+		t.Fatal("a session that lives gets no stream")
+	}
+	s.end(sessionID{1})
+	<-first.over
+	if s.attach(sessionID{1}, &listener{over: make(chan struct{})}) {
+		t.Error("a session that has ended gets a stream")
+	}
+	s.end(sessionID{1})
+	s.detach(sessionID{1}, first)
+	s.end(sessionID{1})
+	if len(s.streams) != 1 {
+		t.Errorf("%d streams are known, want that of the other session", len(s.streams))
+	}
+}
+
+// What the older stream had no time to tell, the newer one tells.
+func TestNewerStreamGoesOnWhereTheOlderEnds(t *testing.T) {
+	s, older, newer := newSessions(3), &listener{over: make(chan struct{})}, &listener{over: make(chan struct{})}
+	older.seen.Store(4)
+	newer.seen.Store(6)
+	s.attach(sessionID{1}, older)
+	s.attach(sessionID{1}, newer)
+	<-older.over
+	if seen := newer.seen.Load(); seen != 4 {
+		t.Errorf("the newer stream begins at %d changes, want 4", seen)
+	}
+	s.detach(sessionID{1}, older)
+	s.end(sessionID{1})
+	<-newer.over
 }
 
 type refusal struct{ text string }
@@ -105,7 +140,7 @@ func (r refusal) Error() string     { return r.text }
 func (r refusal) Challenge() string { return `Bearer realm="x"` }
 
 func TestCallers(t *testing.T) {
-	_, server := start(t, Config{MaxBody: 1000, Authenticate: func(r *http.Request) (string, error) {
+	_, server := start(t, Config{Authenticate: func(r *http.Request) (string, error) {
 		switch key := r.Header.Get("Authorization"); key {
 		case "a", "b":
 			return key, nil
@@ -126,7 +161,7 @@ func TestCallers(t *testing.T) {
 		t.Errorf("an error that is not meant for the client reached it: %s", got.body)
 	}
 	// Nothing is spent on a body that is refused for its size.
-	send(t, http.MethodPost, url, header(), strings.Repeat(" ", 1001)).want(t, http.StatusRequestEntityTooLarge)
+	send(t, http.MethodPost, url, header(), strings.Repeat(" ", maxBody+1)).want(t, http.StatusRequestEntityTooLarge)
 	token := initialize(t, url, mcp.Revision20251125, "Authorization", "a")
 	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	send(t, http.MethodPost, url, header("Authorization", "a", "Mcp-Session-Id", token), ping).want(t, http.StatusOK)

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -297,33 +296,11 @@ func TestCancelInABatch(t *testing.T) {
 	}
 }
 
-// onPipe serves f on one end of an in-memory connection and gives the other. It must run in a synctest bubble; end waits
-// until nothing runs any more.
-func onPipe(t *testing.T, cfg Config) (client net.Conn, end func()) {
-	cfg.Ring, cfg.ServerInfo, cfg.Log = testRing(t), []byte(testInfo), slog.New(slog.DiscardHandler)
-	f := New(cfg)
-	client, server := net.Pipe()
-	srv := &http.Server{Handler: f, BaseContext: f.BaseContext}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(&oneConn{conn: server, closed: make(chan struct{})}) }()
-	return client, func() {
-		f.Close(ErrShutdown)
-		srv.Close()
-		client.Close()
-		<-served
-	}
-}
-
-func rawPost(length int, body string) string {
-	return "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\n" +
-		"Mcp-Method: tools/call\r\nMcp-Name: x\r\nContent-Length: " + itoa(length) + "\r\n\r\n" + body
-}
-
 // A client that takes nothing is dropped, and with it, where it is modern, its call.
 func TestClientThatTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		client, end := onPipe(t, Config{Dispatch: g.dispatch, StreamAfter: time.Second, Keepalive: time.Second})
+		client, _, end := onPipe(t, Config{Dispatch: g.dispatch, StreamAfter: time.Second, Keepalive: time.Second})
 		body := callBody("1", "x")
 		if _, err := io.WriteString(client, rawPost(len(body), body)); err != nil {
 			t.Fatal(err)
@@ -343,7 +320,7 @@ func TestClientThatTakesNothing(t *testing.T) {
 // A body that does not come to its end must not hold a connection for ever, and a call must outlive the bound that sees to it.
 func TestSlowBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, end := onPipe(t, Config{Dispatch: newGate().dispatch})
+		client, _, end := onPipe(t, Config{Dispatch: newGate().dispatch})
 		if _, err := io.WriteString(client, rawPost(1000, "{")); err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +335,7 @@ func TestSlowBodies(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		client, end := onPipe(t, Config{Dispatch: g.dispatch})
+		client, _, end := onPipe(t, Config{Dispatch: g.dispatch})
 		body := callBody("1", "x")
 		if _, err := io.WriteString(client, rawPost(len(body), body)); err != nil {
 			t.Fatal(err)
@@ -372,30 +349,3 @@ func TestSlowBodies(t *testing.T) {
 		end()
 	})
 }
-
-// oneConn is a listener with a single connection.
-type oneConn struct {
-	mu     sync.Mutex
-	conn   net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (l *oneConn) Accept() (net.Conn, error) {
-	l.mu.Lock()
-	conn := l.conn
-	l.conn = nil
-	l.mu.Unlock()
-	if conn != nil {
-		return conn, nil
-	}
-	<-l.closed
-	return nil, net.ErrClosed
-}
-
-func (l *oneConn) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
