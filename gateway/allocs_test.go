@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -18,7 +17,6 @@ import (
 	"time"
 
 	"mcp-gateway/gateway/config"
-	"mcp-gateway/redact"
 	"mcp-gateway/upstream/modern"
 )
 
@@ -101,18 +99,18 @@ func small(tb testing.TB, address string, transport http.RoundTripper) *Gateway 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	g, err := assemble(cfg, Options{Log: io.Discard, Status: io.Discard}, func(u config.Upstream, log *slog.Logger, _ *redact.Scrubber) (engine, error) {
+	g, err := assemble(cfg, Options{Log: io.Discard, Status: io.Discard}, func(u config.Upstream, with parts) (engine, error) {
 		target, err := url.Parse(u.URL.Reveal())
 		return modern.New(modern.Config{
 			ID: u.ID, URL: target, StartTimeout: u.StartTimeout, ReconnectMin: u.Reconnect.Min, ReconnectMax: u.Reconnect.Max,
-			Log: log, Transport: transport,
+			Log: with.log, Transport: transport,
 		}), err
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for _, e := range g.engines {
-		e.Start()
+	for _, m := range g.snapshot.Load().members {
+		m.Start()
 	}
 	c := g.snapshot.Load().catalog
 	c.Start()
@@ -163,7 +161,7 @@ func handlerCall(tb testing.TB) func() {
 	}
 	r.Header, r.ContentLength, r.RemoteAddr = callHeader(), int64(len(smallCall)), "127.0.0.1:1"
 	r.Body = io.NopCloser(body)
-	handler := g.gate(g.front)
+	handler := http.HandlerFunc(g.serveHTTP)
 	return func() {
 		body.Reset(message)
 		clear(w.header)
@@ -181,7 +179,7 @@ func socketCall(tb testing.TB) func() {
 	go serveCanned(backend)
 	g := small(tb, backend.Addr().String(), nil)
 	front := listen(tb)
-	server := &http.Server{Handler: g.gate(g.front), BaseContext: g.front.BaseContext}
+	server := &http.Server{Handler: http.HandlerFunc(g.serveHTTP), BaseContext: g.front.Load().BaseContext}
 	go server.Serve(front)
 	tb.Cleanup(func() { server.Close() })
 	conn, err := net.Dial("tcp", front.Addr().String())

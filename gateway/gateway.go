@@ -6,11 +6,14 @@
 package gateway
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,28 +33,43 @@ const Version = mcp.GatewayVersion
 
 // Options are what a gateway takes from the program around it.
 type Options struct {
-	Log      io.Writer // of the log's lines; a slow one loses lines and stops nothing
-	LogJSON  bool      // one JSON object a line, else text
-	LogLevel slog.Level
-	Banner   string    // for Status, when requests are about to be taken
-	Status   io.Writer // as Log is written; gets a line for each upstream when it has listed or failed, and at each change
+	Log      io.Writer   // of the log's lines; a slow one loses lines and stops nothing
+	LogJSON  bool        // one JSON object a line, else text
+	LogLevel *slog.Level // in place of the configuration's; nil is that
+	Banner   string      // for Status, when requests are about to be taken
+	Status   io.Writer   // as Log is written; gets a line for each upstream when it has listed or failed, and at each change
+	// Load reads the configuration anew, for a reload, and gives its warnings as well. Nil makes reloads fail.
+	Load func() (*config.Config, []config.Problem, error)
 }
 
-// A Gateway serves one configuration.
+// A Gateway serves one configuration at a time.
 type Gateway struct {
-	cfg        *config.Config
+	opts       Options
+	makeEngine engineMaker
 	scrubber   *redact.Scrubber // knows the configuration's secrets
 	sink       *observe.Sink    // of the log
 	lines      *observe.Sink    // of Options.Status
 	log        *slog.Logger
+	level      slog.LevelVar // of log
 	ring       *seal.Ring
 	serverInfo []byte
-	engines    []engine
-	front      *front.Front
 	observer   *observe.Observer
-	banner     string
 	snapshot   atomic.Pointer[snapshot]
+	front      atomic.Pointer[front.Front]
 	stage      atomic.Int32 // of the way to the end
+
+	life   context.Context // ends when the drain begins, and a reload with it
+	end    context.CancelFunc
+	wanted chan struct{} // capacity 1: a reload
+	failed chan error    // capacity 1: why requests cannot come in any more
+
+	reloading sync.Mutex         // one at a time; guards door and leaving
+	door      *door              // where requests come in; nil before Run
+	leaving   map[string]*member // by id: the last that a reload has had no place for
+	retiring  sync.WaitGroup     // what reloads have no place for
+
+	mu   sync.Mutex           // guards held
+	held map[string][]*member // by id: those whose processes could not be ended
 }
 
 // New builds a gateway. It starts no process and opens no connection; it may make the key file in the state directory.
@@ -59,52 +77,87 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) { return assemble(c
 
 // assemble is New with a choice of what makes the engines.
 func assemble(cfg *config.Config, opts Options, makeEngine engineMaker) (*Gateway, error) {
-	scrubber := redact.NewScrubber(cfg.Secrets()...)
-	ring, keyErr, err := ring(cfg, scrubber)
+	g := &Gateway{
+		opts: opts, makeEngine: makeEngine, scrubber: redact.NewScrubber(), serverInfo: serverInfo(),
+		wanted: make(chan struct{}, 1), failed: make(chan error, 1), leaving: map[string]*member{}, held: map[string][]*member{},
+	}
+	keys, keyErr, err := keysOf(cfg)
+	if err == nil {
+		g.learn(keys)
+		g.ring, err = seal.NewRing(keys)
+	}
 	if err != nil {
 		return nil, err
 	}
-	sink := observe.NewSink(opts.Log)
-	log := observe.NewLogger(sink, opts.LogJSON, opts.LogLevel, scrubber)
-	g := &Gateway{cfg: cfg, scrubber: scrubber, sink: sink, lines: observe.NewSink(opts.Status), log: log, ring: ring, observer: observe.New(log), serverInfo: serverInfo(), banner: opts.Banner}
+	g.sink, g.lines = observe.NewSink(opts.Log), observe.NewSink(opts.Status)
+	g.setLevel(cfg)
+	g.log = observe.NewLogger(g.sink, opts.LogJSON, &g.level, g.scrubber)
+	g.observer = observe.New(g.log)
+	g.life, g.end = context.WithCancel(context.Background())
 	if keyErr != nil {
-		log.Warn("sessions and cursors will not outlive this process, and no other replica can take them", "error", keyErr)
+		g.log.Warn("sessions and cursors will not outlive this process, and no other replica can take them", "error", keyErr)
 	}
-	if err := g.wire(opts, makeEngine); err != nil {
+	snap, err := g.build(cfg, nil, nil)
+	if err != nil {
 		return nil, errors.Join(err, g.closeLog())
 	}
+	g.snapshot.Store(snap)
+	g.front.Store(front.New(g.frontConfig(cfg)))
 	return g, nil
 }
 
-// wire makes the engines, and all that stands between them and the clients.
-func (g *Gateway) wire(opts Options, makeEngine engineMaker) error {
-	snap := &snapshot{byID: map[string]*route{}}
+func (g *Gateway) setLevel(cfg *config.Config) {
+	var level slog.Level
+	if g.opts.LogLevel != nil {
+		level = *g.opts.LogLevel
+	} else if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
+		level = slog.LevelInfo // of a configuration that was not loaded
+	}
+	g.level.Set(level)
+}
+
+// build makes what the configuration wants, and starts nothing. An upstream whose settings are the same as before is taken over
+// from there, unless it has given up or its id is among anew.
+func (g *Gateway) build(cfg *config.Config, before *snapshot, anew []string) (*snapshot, error) {
+	next := &snapshot{cfg: cfg, byID: map[string]*route{}, forget: g.scrubber.Learn(cfg.Secrets()...)}
 	tools := map[string]policy.Tools{}
 	var sources []catalog.Source
-	for _, u := range g.cfg.Upstreams {
-		tools[u.ID] = u.Tools
-		source := catalog.Source{ID: u.ID, Prefix: u.Prefix, OverHTTP: !u.Engine.Stdio(), Timeout: u.Timeout}
-		e, err := makeEngine(u, g.log, g.scrubber)
-		if err != nil {
-			return err
+	for _, u := range cfg.Upstreams {
+		var m *member
+		if before != nil {
+			m = before.member(u.ID)
 		}
-		g.engines = append(g.engines, e)
-		g.log.Debug("upstream configured", "upstream", u.ID, "engine", u.Engine, "prefix", u.Prefix, "url", shown(u.URL))
-		source.Upstream = e
-		sources = append(sources, source)
-		snap.routes = append(snap.routes, route{id: u.ID, prefix: u.Prefix, upstream: e, timeout: u.Timeout})
+		if m == nil || m.spec != spec(u) || m.givenUp() || slices.Contains(anew, u.ID) {
+			e, err := g.makeEngine(u, parts{g.log, g.scrubber, cfg.StateDir})
+			if err != nil {
+				next.forget()
+				return nil, err
+			}
+			m = newMember(u, e)
+			g.log.Debug("upstream configured", "upstream", u.ID, "engine", u.Engine, "prefix", u.Prefix, "url", shown(u.URL))
+		}
+		tools[u.ID] = u.Tools
+		sources = append(sources, catalog.Source{
+			ID: u.ID, Prefix: u.Prefix, Upstream: m.engine, OverHTTP: !u.Engine.Stdio(), Verbatim: u.ResultsVerbatim,
+			Timeout: u.Timeout, Poll: u.Poll,
+		})
+		next.members = append(next.members, m)
+		next.routes = append(next.routes, newRoute(u, m))
 	}
-	for i := range snap.routes {
-		snap.byID[snap.routes[i].id] = &snap.routes[i]
+	for i := range next.routes {
+		next.byID[next.routes[i].id] = &next.routes[i]
 	}
-	snap.policy = policy.New(tools)
-	snap.catalog = catalog.New(catalog.Config{
-		Sources: sources, Policy: snap.policy, ServerInfo: g.serverInfo, Log: g.log,
+	next.policy = policy.New(tools)
+	wanted := catalog.Config{
+		Sources: sources, Policy: next.policy, ServerInfo: g.serverInfo, Log: g.log,
+		Redact: g.scrubber.Definition, Secrets: g.scrubber.Version,
 		Changed: (&statusLines{w: g.lines, scrubber: g.scrubber}).report,
-	})
-	g.snapshot.Store(snap)
-	g.front = front.New(g.frontConfig())
-	return nil
+	}
+	if before != nil {
+		wanted.Before = before.catalog
+	}
+	next.catalog = catalog.New(wanted)
+	return next, nil
 }
 
 // shown is a url for the log; "" for a server that is a command.
@@ -115,16 +168,20 @@ func shown(u redact.Secret) string {
 	return redact.URL(u.Reveal())
 }
 
-func (g *Gateway) frontConfig() front.Config {
+func (g *Gateway) frontConfig(cfg *config.Config) front.Config {
 	return front.Config{
 		Dispatch: g.dispatch,
 		Ring:     g.ring,
 		Authenticate: func(r *http.Request) (string, error) {
-			caller, err := g.cfg.Callers.Authenticate(r)
+			caller, err := g.snapshot.Load().cfg.Callers.Authenticate(r)
 			return caller.Name, err
 		},
-		Path: g.cfg.Path, Hosts: g.cfg.Hosts, Origins: g.cfg.Origins, Loopback: config.Loopback(g.cfg.Listen),
-		Keepalive: g.cfg.Keepalive, StreamAfter: streamAfter,
+		Admits: func(caller string) bool { return g.snapshot.Load().cfg.Callers.Has(caller) },
+		Changes: func(caller string) (uint64, <-chan struct{}) {
+			return g.snapshot.Load().catalog.Changes(caller)
+		},
+		Path: cfg.Path, Hosts: cfg.Hosts, Origins: cfg.Origins, Loopback: config.Loopback(cfg.Listen),
+		Keepalive: cfg.Keepalive, StreamAfter: cfg.StreamAfter,
 		ServerInfo: g.serverInfo, Log: g.log,
 	}
 }
@@ -135,9 +192,8 @@ func serverInfo() []byte {
 		wire.Edit{Name: "version", Value: wire.AppendString(nil, mcp.GatewayVersion)})
 }
 
-// ring takes the configured keys, or the one that is kept in the state directory. Where that cannot be kept, keyErr says why.
-func ring(cfg *config.Config, scrubber *redact.Scrubber) (r *seal.Ring, keyErr, err error) {
-	var keys [][]byte
+// keysOf are the configured keys, or the one that is kept in the state directory. Where that cannot be kept, keyErr says why.
+func keysOf(cfg *config.Config) (keys [][]byte, keyErr, err error) {
 	for _, secret := range cfg.SealKeys {
 		key, err := base64.StdEncoding.DecodeString(secret.Reveal())
 		if err != nil {
@@ -146,15 +202,33 @@ func ring(cfg *config.Config, scrubber *redact.Scrubber) (r *seal.Ring, keyErr, 
 		keys = append(keys, key)
 	}
 	if keys == nil {
-		var key []byte
-		if key, keyErr = seal.StateKey(cfg.StateDir); key == nil {
+		key, keyErr := seal.StateKey(cfg.StateDir)
+		if key == nil {
 			return nil, nil, keyErr
 		}
-		scrubber.Add(redact.NewSecret(base64.StdEncoding.EncodeToString(key)))
-		keys = [][]byte{key}
+		return [][]byte{key}, keyErr, nil
 	}
-	r, err = seal.NewRing(keys)
-	return r, keyErr, err
+	return keys, nil, nil
+}
+
+// learn makes the keys known to what redacts, for good.
+func (g *Gateway) learn(keys [][]byte) {
+	for _, key := range keys {
+		g.scrubber.Add(redact.NewSecret(base64.StdEncoding.EncodeToString(key)))
+	}
+}
+
+// keys are those that the ring is to have. Without configured ones it keeps the key that it has.
+func (g *Gateway) keys(cfg *config.Config) ([][]byte, error) {
+	if len(cfg.SealKeys) == 0 && len(g.snapshot.Load().cfg.SealKeys) == 0 {
+		return nil, nil
+	}
+	keys, _, err := keysOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	g.learn(keys)
+	return keys, nil
 }
 
 // closeLog gives the last lines of the log a moment to be written, and no more: whoever reads them may be stuck.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"mcp-gateway/gateway/front"
 	"mcp-gateway/gateway/observe"
@@ -14,61 +15,146 @@ import (
 	"mcp-gateway/upstream"
 )
 
-// conclude turns what came of a call into the reply, and into the record of it.
-func (g *Gateway) conclude(ctx context.Context, route *route, req *front.Request, resp *upstream.Response, err error) (*front.Reply, observe.Record) {
+// conclude turns what came of a call into the reply. What is recorded of it is written once the client has it.
+func (c *toolCall) conclude(ctx context.Context, resp *upstream.Response, err error) *front.Reply {
 	if err == nil {
-		if err = unfinished(resp); err == nil {
-			rec := observe.Record{Outcome: "ok"}
-			if raw, _ := resp.Result.Value("isError"); string(raw) == "true" {
-				rec.Outcome = "tool-error"
-			}
-			return &front.Reply{Result: ownMeta(resp.Result), Type: resp.Type, Revision: resp.Revision}, rec
+		err = c.finish(resp)
+	}
+	stated, own := errors.AsType[*wire.Error](err)
+	failed, ok := errors.AsType[*upstream.Error](err)
+	switch {
+	case err == nil:
+	case own && !ok:
+		c.pass(stated)
+	default:
+		if !ok {
+			failed = &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Unusable, Err: err}
+		}
+		failed = c.cutOff(ctx, failed)
+		if c.later() {
+			failed = ofLaterRound(failed)
+		}
+		c.fail(failed)
+		if own {
+			c.failed.Code = stated.Code
 		}
 	}
-	e, ok := errors.AsType[*upstream.Error](err)
-	if stated, isStated := errors.AsType[*wire.Error](err); isStated && !ok {
-		rec := observe.Record{Outcome: string(upstream.ErrorResponse), Code: stated.Code, Err: stated}
-		return &front.Reply{Error: passedError(stated), Revision: mcp.Modern}, rec
-	}
-	if !ok {
-		e = &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Unusable, Err: err}
-	}
-	e = cutOff(ctx, e)
-	f := &failure{Error: e, upstream: route.id, method: req.Method}
-	rec := observe.Record{Outcome: string(e.Outcome), Cause: string(e.Cause), HTTPStatus: e.HTTPStatus, Err: e.Err}
-	return &front.Reply{Result: f.toolResult(g.serverInfo), Type: mcp.ResultComplete, Revision: mcp.Modern}, rec
+	c.took = time.Since(c.req.Received)
+	c.reply.After = c.record
+	return &c.reply
 }
 
-// unfinished gives the failure of a response that is no end of the call. Another round cannot be offered to the client yet.
+// record records what became of the call.
+func (c *toolCall) record() {
+	r := observe.Record{Outcome: "ok"}
+	switch {
+	case c.failed != nil:
+		r = *c.failed
+	case c.toolFailed:
+		r.Outcome = "tool-error"
+	}
+	r.Request, r.Caller, r.Method, r.Name = c.req.ID, c.req.Caller, c.req.Method, c.req.Name
+	r.Upstream, r.Target = c.route.id, c.sent.Target
+	r.Duration, r.UpstreamDuration = c.took, c.upstreamTook
+	c.g.observer.Record(r)
+}
+
+// finish makes the reply of a result that ends the round. The error is the failure of a call that it does not finish.
+func (c *toolCall) finish(resp *upstream.Response) error {
+	if err := unfinished(resp); err != nil {
+		return err
+	}
+	result := resp.Result
+	var state []byte
+	if resp.Type == mcp.ResultInputRequired {
+		var err error
+		if state, err = c.another(result); err != nil {
+			return err
+		}
+	}
+	result, err := c.clean(result)
+	if err != nil {
+		return &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Unusable, Err: err}
+	}
+	result = ownMeta(result)
+	if state != nil {
+		// It takes the place of the server's own last, since nothing must change in it.
+		result = result.With(wire.Edit{Name: "requestState", Value: state})
+	}
+	raw, _ := result.Value("isError")
+	c.toolFailed = string(raw) == "true"
+	c.reply.Result, c.reply.Type, c.reply.Revision = result, resp.Type, resp.Revision
+	return nil
+}
+
+// unfinished gives the failure of a response that is no end of a round: one of which two readers could think differently, or
+// that no reader could take for a result of a tool. What a reader may put up with passes as the server wrote it.
 func unfinished(resp *upstream.Response) error {
-	// A member that stands twice says two things, and the client's reader may take the other one.
-	if !resp.Result.Unique("_meta", "content", "isError", "resultType", "structuredContent") {
-		return &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Unusable, Err: errors.New("the result repeats a member")}
-	}
-	switch resp.Type {
-	case mcp.ResultComplete:
+	reason := ""
+	isError, _ := resp.Result.Value("isError")
+	content, _ := resp.Result.Value("content")
+	switch {
+	case !resp.Result.Unique("_meta", "content", "isError", "resultType", "structuredContent"):
+		reason = "the result repeats a member"
+	case resp.Type == mcp.ResultInputRequired:
 		return nil
-	case mcp.ResultInputRequired:
-		return &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.CallerCannotContinue}
+	case resp.Type != mcp.ResultComplete:
+		reason = "the result is of a type that the revision does not define"
+	case content != nil && content[0] != '[':
+		reason = "the result's content is not a list"
+	case isError != nil && isError[0] != 't' && isError[0] != 'f' && isError[0] != 'n':
+		reason = "the result's isError is neither true nor false"
+	default:
+		return nil
 	}
-	return &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Unusable, Err: errors.New("the result is of a type that the revision does not define")}
+	return &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Unusable, Err: errors.New(reason)}
 }
 
-// passedError is a server's own error, whole but for what it must not claim. Only a message that says nothing is replaced.
-func passedError(e *wire.Error) *wire.Error {
-	if e.BadMessage {
-		e.Message = "The server answered with an error that says nothing about its reason."
-		e.Raw = e.Raw.With(wire.Edit{Name: "message", Value: wire.AppendString(nil, e.Message)})
+// fail makes the reply of a call that could not be completed.
+func (c *toolCall) fail(e *upstream.Error) {
+	f := &failure{Error: e, upstream: c.route.id, method: c.req.Method}
+	c.failed = &observe.Record{
+		Outcome: string(e.Outcome), Cause: string(e.Cause), HTTPStatus: e.HTTPStatus, Err: e.Err,
+		Canceled: e.Cause == upstream.Canceled || e.Cause == upstream.CanceledUnsent,
 	}
-	if data, ok := e.Raw.Object("data"); ok {
-		e.Data = underUpstream(data)
-		e.Raw = e.Raw.With(wire.Edit{Name: "data", Value: e.Data})
+	c.reply.Result, c.reply.Type, c.reply.Revision = f.toolResult(c.g.serverInfo), mcp.ResultComplete, mcp.Modern
+}
+
+// pass makes the reply of a server's own error.
+func (c *toolCall) pass(e *wire.Error) {
+	c.failed = &observe.Record{Outcome: string(upstream.ErrorResponse), Code: e.Code, Err: e}
+	passed := *e
+	if e.BadMessage {
+		c.failed.Cause = string(upstream.ErrorWithoutMessage)
+		f := &failure{Error: &upstream.Error{Outcome: upstream.ErrorResponse, Cause: upstream.ErrorWithoutMessage}, upstream: c.route.id}
+		passed.Message = f.text()
+		passed.Raw = passed.Raw.With(wire.Edit{Name: "message", Value: wire.AppendString(nil, passed.Message)})
+	}
+	raw, err := c.clean(passed.Raw, "code")
+	if err != nil {
+		c.failed.Err = err
+		c.reply.Error, c.reply.Revision = &wire.Error{Code: e.Code, Message: withheldError}, mcp.Modern
+		return
+	}
+	c.reply.Error, c.reply.Revision = passedError(raw, passed), mcp.Modern
+}
+
+// withheldError is the message of a server's error whose own nobody could look into.
+const withheldError = "The server answered with an error, but the gateway could not look for secrets in its text, so the text is withheld." + mayHaveRun
+
+// passedError is a server's own error with the text raw, whole but for what it must not claim.
+func passedError(raw wire.Object, e wire.Error) *wire.Error {
+	e.Message, _ = raw.String("message")
+	if data, ok := raw.Object("data"); ok {
+		raw = raw.With(wire.Edit{Name: "data", Value: underUpstream(data)})
 	}
 	// A code that a client cannot read is passed on with the whole error as its data.
-	if own, err := wire.ParseObject(underUpstream(e.Raw)); err == nil {
-		e.Raw = own
+	if own, err := wire.ParseObject(underUpstream(raw)); err == nil {
+		raw = own
 	}
-	return e
+	e.Data, _ = raw.Value("data")
+	e.Raw = raw
+	return &e
 }
 
 // ownMeta moves what a server writes under the gateway's own names to mcp-gateway/upstream, so that no server can forge an
@@ -118,16 +204,16 @@ func underUpstream(o wire.Object) []byte {
 func appendInt(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n), 10) }
 
 // cutOff gives a call that the gateway itself has ended the cause that says so, and leaves every other.
-func cutOff(ctx context.Context, e *upstream.Error) *upstream.Error {
-	if !errors.Is(context.Cause(ctx), front.ErrShutdown) {
-		return e
-	}
+func (c *toolCall) cutOff(ctx context.Context, e *upstream.Error) *upstream.Error {
 	cut := *e
-	switch e.Cause {
-	case upstream.Canceled:
-		cut.Cause = upstream.Shutdown
-	case upstream.CanceledUnsent:
+	shutdown := errors.Is(context.Cause(ctx), front.ErrShutdown)
+	switch {
+	case shutdown && e.Cause == upstream.CanceledUnsent:
 		cut.Cause = upstream.ClosedByGateway
+	case shutdown && (e.Cause == upstream.Canceled || e.Outcome == upstream.NoResponse && e.Cause == upstream.ClosedByGateway):
+		cut.Cause = upstream.Shutdown
+	case e.Outcome == upstream.NoResponse && e.Cause == upstream.ClosedByGateway && c.g.snapshot.Load() != c.snap:
+		cut.Cause = upstream.Reload
 	}
 	return &cut
 }

@@ -11,11 +11,9 @@ import (
 	"time"
 
 	"mcp-gateway/gateway/front"
-	"mcp-gateway/internal/wire"
 )
 
 const (
-	streamAfter = 10 * time.Second
 	// answerTime is how long calls that were cut off have to get their answer out.
 	answerTime = 2 * time.Second
 
@@ -31,40 +29,84 @@ const (
 	closing  // no new calls
 )
 
-// Run starts every upstream, serves on ln as soon as each has listed or failed or start_grace has passed, and when ctx
-// ends drains: new calls for shutdown_delay, running ones for shutdown_timeout, then everything is torn down. A closed cut
-// ends the drain early. It returns when nothing runs any more; an error names each process that could not be ended.
-func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{}) error {
-	for _, e := range g.engines {
-		e.Start()
-	}
-	snap := g.snapshot.Load()
-	snap.catalog.Start()
-	grace, cancel := context.WithTimeout(ctx, g.cfg.StartGrace)
-	snap.catalog.Settled(grace)
-	cancel()
+// A door is a listener and the server behind it.
+type door struct {
+	server *http.Server
+	ended  chan struct{} // closed when the server takes no connections any more
+}
 
-	server := &http.Server{
-		Handler:           g.gate(g.front),
-		BaseContext:       g.front.BaseContext,
+// open serves requests that come in on ln.
+func (g *Gateway) open(ln net.Listener) *door {
+	d := &door{ended: make(chan struct{})}
+	d.server = &http.Server{
+		Handler:           http.HandlerFunc(g.serveHTTP),
+		BaseContext:       g.front.Load().BaseContext,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 	}
+	go func() {
+		defer close(d.ended)
+		if err := d.server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			select {
+			case g.failed <- fmt.Errorf("serving on %s: %w", ln.Addr(), err):
+			default:
+			}
+		}
+	}()
+	return d
+}
+
+// move serves at another address from here on. At the one before no connection is taken any more, and its calls finish.
+func (g *Gateway) move(ln net.Listener) {
+	before := g.door
+	g.door = g.open(ln)
+	limit := g.snapshot.Load().cfg.ShutdownTimeout
+	g.retiring.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		if before.server.Shutdown(ctx) != nil {
+			_ = before.server.Close()
+		}
+		<-before.ended
+	})
+}
+
+// Run starts every upstream, serves on ln as soon as each has listed or failed or start_grace has passed, and when ctx
+// ends drains: new calls for shutdown_delay, running ones for shutdown_timeout, then everything is torn down. A closed cut
+// ends the drain early. It returns when nothing runs any more; an error names each process that could not be ended.
+func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{}) error {
+	snap := g.snapshot.Load()
+	for _, m := range snap.members {
+		m.Start()
+	}
+	snap.catalog.Start()
+	grace, cancel := context.WithTimeout(ctx, snap.cfg.StartGrace)
+	snap.catalog.Settled(grace)
+	cancel()
+
+	g.door = g.open(ln) // no reload runs yet
+	g.retiring.Go(g.reloads)
+	g.retiring.Go(g.watch)
 	// As the lines of the upstreams, it goes out on its own: a terminal that takes nothing holds up no call, and no end.
-	_, _ = g.lines.Write([]byte(g.banner))
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ln) }()
+	_, _ = g.lines.Write([]byte(g.opts.Banner))
 	var failed error
 	select {
-	case err := <-served:
-		failed = fmt.Errorf("serving on %s: %w", ln.Addr(), err)
+	case failed = <-g.failed:
 	case <-ctx.Done():
-		g.drain(server, cut)
+	}
+	// A reload ends in whatever phase it is; the door that it leaves is the one that is closed.
+	g.end()
+	g.reloading.Lock()
+	door := g.door
+	g.reloading.Unlock()
+	if failed == nil {
+		g.drain(door.server, cut)
 	}
 	// A client that takes nothing must not hold up the ending of the children.
-	_ = server.Close()
+	_ = door.server.Close()
+	<-door.ended
 	err := errors.Join(failed, g.teardown())
 	if err != nil {
 		g.log.Error("stopped, but not as it should be", "error", err)
@@ -79,20 +121,21 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{})
 // Log is where everything of the gateway is recorded, redacted.
 func (g *Gateway) Log() *slog.Logger { return g.log }
 
-// RefuseReload says in the log that the configuration stays as it is.
-func (g *Gateway) RefuseReload() {
-	g.log.Warn("this version cannot reload its configuration; restart it instead")
-}
-
 // drain ends the serving: whoever sends requests here is told to stop, then the door closes, then the running calls finish.
 func (g *Gateway) drain(server *http.Server, cut <-chan struct{}) {
-	g.log.Info("stopping: running calls may finish", "shutdown_delay", g.cfg.ShutdownDelay, "shutdown_timeout", g.cfg.ShutdownTimeout)
+	snap := g.snapshot.Load()
+	g.log.Info("stopping: running calls may finish", "shutdown_delay", snap.cfg.ShutdownDelay, "shutdown_timeout", snap.cfg.ShutdownTimeout)
 	g.stage.Store(draining)
-	wait(g.cfg.ShutdownDelay, cut)
+	wait(snap.cfg.ShutdownDelay, cut)
 	g.stage.Store(closing)
-	g.snapshot.Load().catalog.Close()
+	snap.catalog.Close()
+	for _, m := range snap.members {
+		m.Quiesce()
+	}
+	f := g.front.Load()
+	f.EndStreams()
 
-	ctx, cancel := context.WithTimeout(context.Background(), g.cfg.ShutdownTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), snap.cfg.ShutdownTimeout)
 	defer cancel()
 	watched := make(chan struct{})
 	go func() {
@@ -108,46 +151,38 @@ func (g *Gateway) drain(server *http.Server, cut <-chan struct{}) {
 		return
 	}
 	g.log.Warn("cutting off the calls that still run")
-	g.front.Cut(front.ErrShutdown)
+	f.Cut(front.ErrShutdown)
 	last, done := context.WithTimeout(context.Background(), answerTime)
 	defer done()
 	// Who has not taken the answer by then does not get it: the connections are closed next.
 	_ = server.Shutdown(last)
 }
 
-// teardown ends everything that New and Run have started.
+// teardown ends everything that New, Run and the reloads have started.
 func (g *Gateway) teardown() error {
-	g.snapshot.Load().catalog.Close()
-	g.front.Close(front.ErrShutdown)
-	errs := make([]error, len(g.engines))
+	snap := g.snapshot.Load()
+	snap.catalog.Close()
+	g.front.Load().Close(front.ErrShutdown)
+	errs := make([]error, len(snap.members))
 	var ending sync.WaitGroup
-	for i, e := range g.engines {
-		ending.Go(func() { errs[i] = e.Close() })
+	for i, m := range snap.members {
+		ending.Go(func() { errs[i] = m.Close() })
 	}
 	ending.Wait()
-	return errors.Join(errs...)
+	g.retiring.Wait()
+	return errors.Join(append(errs, g.release())...)
 }
 
-var shuttingDown = wire.AppendError(nil, nil, &wire.Error{
-	Code: wire.CodeInternal, Message: "The gateway is shutting down: nothing was done. Try again in a moment.",
-})
-
-// gate turns requests away, or asks for their connection to be closed, when the gateway is on its way to the end.
-func (g *Gateway) gate(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if stage := g.stage.Load(); stage >= draining {
-			w.Header().Set("Connection", "close")
-			if stage == closing {
-				w.Header().Set("Retry-After", "1")
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusServiceUnavailable)
-				// A client that has gone needs no answer.
-				_, _ = w.Write(shuttingDown)
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
+// serveHTTP gives a request to the front, unless the gateway is at its end: on the way there it asks for the connection to be closed.
+func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	switch g.stage.Load() {
+	case draining:
+		w.Header().Set("Connection", "close")
+	case closing:
+		front.RefuseShutdown(w)
+		return
+	}
+	g.front.Load().ServeHTTP(w, r)
 }
 
 // wait returns after d, or as soon as cut is closed.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"mcp-gateway/gateway/config"
+	"mcp-gateway/gateway/front"
 	"mcp-gateway/internal/leakcheck"
-	"mcp-gateway/redact"
 )
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
@@ -37,7 +37,7 @@ func TestSilentClientsDoNotHoldUpTheEnd(t *testing.T) {
 	e := &ending{fake: fake{tools: oneTool}, closed: make(chan struct{})}
 	serving := make(told, 1)
 	opts := Options{Log: io.Discard, Status: serving, Banner: "serving"}
-	g, err := assemble(cfg, opts, func(config.Upstream, *slog.Logger, *redact.Scrubber) (engine, error) { return e, nil })
+	g, err := assemble(cfg, opts, func(config.Upstream, parts) (engine, error) { return e, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,16 +87,16 @@ func rawPost(t *testing.T, ln net.Listener, body string, missing int) net.Conn {
 
 func TestGateOnTheWayToTheEnd(t *testing.T) {
 	g := &Gateway{}
-	handler := g.gate(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	g.front.Store(front.New(front.Config{Log: slog.New(slog.DiscardHandler)}))
 	for _, tt := range []struct {
 		stage      int32
 		status     int
 		connection string
 		retry      string
-	}{{serving, 200, "", ""}, {draining, 200, "close", ""}, {closing, 503, "close", "1"}} {
+	}{{serving, 404, "", ""}, {draining, 404, "close", ""}, {closing, 503, "close", "1"}} {
 		g.stage.Store(tt.stage)
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mcp", nil))
+		g.serveHTTP(w, httptest.NewRequest(http.MethodGet, "/elsewhere", nil))
 		if w.Code != tt.status || w.Header().Get("Connection") != tt.connection || w.Header().Get("Retry-After") != tt.retry {
 			t.Errorf("in stage %d: status %d, headers %v", tt.stage, w.Code, w.Header())
 		}

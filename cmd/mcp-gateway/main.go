@@ -30,6 +30,6 @@ func rootCommand() *cobra.Command {
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.AddCommand(serveCommand(), checkCommand(), keyCommand(), versionCommand(), exampleCommand())
+	root.AddCommand(serveCommand(), checkCommand(), keyCommand(), versionCommand(), exampleCommand(), healthcheckCommand())
 	return root
 }

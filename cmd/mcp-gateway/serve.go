@@ -35,7 +35,7 @@ func serveCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&flags.config, "config", "c", "", "the configuration `FILE`")
 	cmd.Flags().StringVar(&flags.listen, "listen", "", "the `ADDRESS` to listen on, in place of the configuration's")
 	cmd.Flags().StringVar(&flags.logFormat, "log-format", "text", "text or json")
-	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
+	cmd.Flags().StringVar(&flags.logLevel, "log-level", "", "debug, info, warn or error, in place of the configuration's")
 	return cmd
 }
 
@@ -44,9 +44,12 @@ func serve(cmd *cobra.Command, flags serveFlags) error {
 	// the children behind.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGPIPE)
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(flags.logLevel)); err != nil {
-		return fmt.Errorf("--log-level: %q is no level; use debug, info, warn or error", flags.logLevel)
+	var level *slog.Level
+	if flags.logLevel != "" {
+		level = new(slog.LevelInfo)
+		if err := level.UnmarshalText([]byte(flags.logLevel)); err != nil {
+			return fmt.Errorf("--log-level: %q is no level; use debug, info, warn or error", flags.logLevel)
+		}
 	}
 	if flags.logFormat != "text" && flags.logFormat != "json" {
 		return fmt.Errorf("--log-format: %q is no format; use text or json", flags.logFormat)
@@ -61,7 +64,14 @@ func serve(cmd *cobra.Command, flags serveFlags) error {
 	}
 	defer ln.Close()
 
+	var reread func() (*config.Config, []config.Problem, error)
+	if flags.config != "" {
+		reread = func() (*config.Config, []config.Problem, error) {
+			return config.Load(flags.config, config.Override{Listen: flags.listen})
+		}
+	}
 	gw, err := gateway.New(cfg, gateway.Options{
+		Load:   reread,
 		Banner: banner("http://" + displayHost(ln.Addr()) + cfg.Path),
 		Log:    cmd.ErrOrStderr(), LogJSON: flags.logFormat == "json", LogLevel: level, Status: cmd.OutOrStdout(),
 	})
@@ -70,7 +80,7 @@ func serve(cmd *cobra.Command, flags serveFlags) error {
 	}
 	// What libraries print by themselves, net/http bytes of a server among it, is redacted like everything else.
 	slog.SetDefault(gw.Log())
-	ctx, cut, stop := watchSignals(cmd.Context(), signals, gw.RefuseReload)
+	ctx, cut, stop := watchSignals(cmd.Context(), signals, gw.RequestReload)
 	defer stop()
 	if err := gw.Run(ctx, ln, cut); err != nil {
 		return fmt.Errorf("stopping: %w", err)

@@ -13,13 +13,16 @@ type Record struct {
 	Method     string
 	Name       string // public
 	Upstream   string
-	Target     string        // in the upstream's own words
-	Outcome    string        // "ok", "tool-error", or the outcome of a failure
-	Cause      string        // of a failure
-	Code       int64         // of a JSON-RPC error, else 0
-	HTTPStatus int           // the upstream's, where it says why
-	Duration   time.Duration // from the call's arrival
-	Err        error         // what is behind a failure
+	Target     string // in the upstream's own words
+	Outcome    string // "ok", "tool-error", or the outcome of a failure
+	Cause      string // of a failure that is the gateway's to explain
+	Code       int64  // of a JSON-RPC error, else 0
+	HTTPStatus int    // the upstream's, where it says why
+	Err        error  // what is behind a failure
+
+	Duration         time.Duration // from the call's arrival until its answer was ready
+	UpstreamDuration time.Duration // of it, what the upstream took: its queue, its connect, its answer
+	Canceled         bool          // the caller gave the call up
 }
 
 // An Observer makes records.
@@ -28,11 +31,17 @@ type Observer struct{ log *slog.Logger }
 // New makes an observer that writes to log.
 func New(log *slog.Logger) *Observer { return &Observer{log: log} }
 
-// Record logs a failure as a warning, and everything else for whoever debugs.
+// Record logs one line: a warning for a call that failed, less for one that its caller gave up or that the server answered with an
+// error of its own, and everything else for whoever debugs. It never waits for whoever reads the log.
 func (o *Observer) Record(r Record) {
 	level, text := slog.LevelDebug, "called"
-	if r.Cause != "" {
+	switch {
+	case r.Canceled:
+		level, text = slog.LevelInfo, "a call was cancelled"
+	case r.Cause != "":
 		level, text = slog.LevelWarn, "a call failed"
+	case r.Outcome != "ok" && r.Outcome != "tool-error":
+		level, text = slog.LevelInfo, "the server answered a call with an error"
 	}
 	if !o.log.Enabled(context.Background(), level) {
 		return
@@ -40,7 +49,7 @@ func (o *Observer) Record(r Record) {
 	attrs := []slog.Attr{
 		slog.String("request", r.Request), slog.String("method", r.Method), slog.String("name", r.Name),
 		slog.String("upstream", r.Upstream), slog.String("target", r.Target), slog.String("outcome", r.Outcome),
-		slog.Duration("duration", r.Duration),
+		slog.Duration("duration", r.Duration), slog.Duration("upstreamDuration", r.UpstreamDuration),
 	}
 	if r.Caller != "" {
 		attrs = append(attrs, slog.String("caller", r.Caller))
