@@ -23,6 +23,7 @@ type cannedHTTP struct {
 	// entered gets a value when the tool slow is called; release, when closed, lets it answer.
 	entered chan struct{}
 	release func()
+	left    chan struct{} // gets a value when the caller of slow has gone
 
 	released chan struct{}
 	mu       sync.Mutex // guards record
@@ -32,7 +33,7 @@ type cannedHTTP struct {
 // newCannedHTTP starts one. It ends with the test, slow calls included.
 func newCannedHTTP(t *testing.T) *cannedHTTP {
 	t.Helper()
-	c := &cannedHTTP{entered: make(chan struct{}, 16), released: make(chan struct{})}
+	c := &cannedHTTP{entered: make(chan struct{}, 16), left: make(chan struct{}, 16), released: make(chan struct{})}
 	c.release = sync.OnceFunc(func() { close(c.released) })
 	server := httptest.NewServer(c)
 	c.URL = server.URL + "/mcp"
@@ -90,6 +91,7 @@ func (c *cannedHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-c.released:
 			case <-r.Context().Done():
+				c.left <- struct{}{}
 				return
 			}
 		}

@@ -23,6 +23,8 @@ func play(role string) int {
 		return playFaulty(false)
 	case "faulty-modern":
 		return playFaulty(true)
+	case "stdio-effects", "stdio-modern-effects":
+		return playEffects(role == "stdio-modern-effects")
 	case "silent":
 		// Reads, so that nobody's write blocks, and never says a word.
 		for in := bufio.NewReader(os.Stdin); ; {
@@ -73,18 +75,25 @@ func playLines(answer func(cannedRequest)) int {
 		return 1
 	}
 	defer record.Close()
-	in := bufio.NewReader(os.Stdin)
-	for {
-		line, err := in.ReadBytes('\n')
-		if err != nil {
-			return 0
-		}
+	return readLines(func(line []byte) bool {
 		if _, err := record.Write(line); err != nil {
-			return 1
+			return false
 		}
 		var req cannedRequest
 		if err := json.Unmarshal(line, &req); err == nil && req.ID != nil && req.Method != "" {
 			answer(req)
+		}
+		return true
+	})
+}
+
+// readLines reads messages to the end of the input, or until take wants no more.
+func readLines(take func(line []byte) bool) int {
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil || !take(line) {
+			return 0
 		}
 	}
 }

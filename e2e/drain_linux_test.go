@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,23 +68,6 @@ func TestASecondSignalCutsCallsOff(t *testing.T) {
 	}
 	if code := g.wait(t); code != 0 || len(pipe.pids()) > 0 {
 		t.Errorf("the exit code is %d, left is %s", code, describe(pipe.pids()))
-	}
-}
-
-func TestSIGHUPEndsNothing(t *testing.T) {
-	pipe := newCannedStdio(t, "canned")
-	g := serve(t, "upstreams:\n  pipe:\n"+pipe.command())
-	before := pipe.pids()
-	said := g.out.String()
-	g.signal(t, syscall.SIGHUP)
-	g.await(t, "that reload is not there yet", func(output string) bool {
-		return strings.Contains(output[len(said):], "reload")
-	})
-	if r := call(t, g, "pipe__odd"); r.result == nil {
-		t.Errorf("after SIGHUP: %v", r)
-	}
-	if got := pipe.pids(); !slices.Equal(got, before) {
-		t.Errorf("the upstream runs as %d, was %d", got, before)
 	}
 }
 

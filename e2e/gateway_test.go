@@ -22,6 +22,7 @@ const patience = 60 * time.Second
 // A gateway is one running binary.
 type gateway struct {
 	URL    string // of the MCP endpoint
+	file   string // of the configuration; "" without one
 	cmd    *exec.Cmd
 	out    *transcript
 	exited chan struct{}
@@ -41,10 +42,13 @@ func serve(t *testing.T, config string, args ...string) *gateway {
 func start(t *testing.T, config string, args ...string) *gateway {
 	t.Helper()
 	arguments := []string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json"}
+	file := ""
 	if config != "" {
-		arguments = append(arguments, "-c", writeConfig(t, config))
+		file = writeConfig(t, config)
+		arguments = append(arguments, "-c", file)
 	}
 	g := &gateway{
+		file:   file,
 		cmd:    exec.Command(binary(t), append(arguments, args...)...),
 		out:    newTranscript(),
 		exited: make(chan struct{}),
@@ -145,6 +149,27 @@ func (g *gateway) signal(t *testing.T, sig os.Signal) {
 	if err := g.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
+}
+
+// reload gives the gateway another configuration, and waits until it has said what came of it: whether it serves that now.
+func (g *gateway) reload(t *testing.T, config string) bool {
+	t.Helper()
+	// In one step, so that no half of it is ever read.
+	next := g.file + ".next"
+	if err := os.WriteFile(next, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, g.file); err != nil {
+		t.Fatal(err)
+	}
+	before := len(g.out.String())
+	g.signal(t, syscall.SIGHUP)
+	done := false
+	g.await(t, "what came of the reload", func(output string) bool {
+		done = strings.Contains(output[before:], `"msg":"reloaded"`)
+		return done || strings.Contains(output[before:], `"msg":"not reloaded`)
+	})
+	return done
 }
 
 // wait gives the exit code once the gateway has ended by itself.
