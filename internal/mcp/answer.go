@@ -30,9 +30,9 @@ func Answer(m *wire.Message) ([]byte, error) {
 // refusal is the error that each revision names for a feature that the client has not declared.
 func refusal(method string) *wire.Error {
 	switch method {
-	case "elicitation/create":
+	case MethodElicitationCreate:
 		return &wire.Error{Code: wire.CodeInvalidParams, Message: "elicitation is not supported by this client"}
-	case "sampling/createMessage":
+	case MethodSamplingCreateMessage:
 		return &wire.Error{Code: -1, Message: "sampling is not supported by this client"}
 	}
 	return &wire.Error{Code: wire.CodeMethodNotFound, Message: "the method is not supported by this client"}

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // KeySize is the length of a key in bytes.
@@ -37,7 +38,7 @@ var encoding = base64.RawURLEncoding.Strict()
 
 // A Ring seals with its first key and opens with all. It is safe for concurrent use, and prints none of its keys.
 type Ring struct {
-	keys []*key
+	keys *atomic.Pointer[[]*key]
 }
 
 type key struct {
@@ -48,26 +49,36 @@ type key struct {
 
 // NewRing makes a ring of keys of [KeySize] bytes each, all different. The first seals, all open.
 func NewRing(keys [][]byte) (*Ring, error) {
-	if len(keys) == 0 {
-		return nil, errors.New("no key to seal with")
+	r := &Ring{keys: new(atomic.Pointer[[]*key])}
+	if err := r.Rotate(keys); err != nil {
+		return nil, err
 	}
-	r := &Ring{keys: make([]*key, len(keys))}
+	return r, nil
+}
+
+// Rotate gives the ring other keys, as NewRing does. Tokens of keys that are gone do not open any more.
+func (r *Ring) Rotate(keys [][]byte) error {
+	if len(keys) == 0 {
+		return errors.New("no key to seal with")
+	}
+	next := make([]*key, len(keys))
 	for i, secret := range keys {
 		if len(secret) != KeySize {
-			return nil, fmt.Errorf("key %d of %d has %d bytes, not %d", i+1, len(keys), len(secret), KeySize)
+			return fmt.Errorf("key %d of %d has %d bytes, not %d", i+1, len(keys), len(secret), KeySize)
 		}
 		for j := range i {
 			if bytes.Equal(secret, keys[j]) {
-				return nil, fmt.Errorf("keys %d and %d are the same", j+1, i+1)
+				return fmt.Errorf("keys %d and %d are the same", j+1, i+1)
 			}
 		}
 		own := bytes.Clone(secret)
 		k := &key{secret: func() []byte { return own }}
 		sum := sha256.Sum256(append([]byte("mcp-gateway key id\x00"), secret...))
 		copy(k.id[:], sum[:])
-		r.keys[i] = k
+		next[i] = k
 	}
-	return r, nil
+	r.keys.Store(&next)
+	return nil
 }
 
 // NewKey makes a random key.
@@ -83,7 +94,7 @@ func NewKey() []byte {
 // The purposes of a program are few and fixed: each is kept for the life of the ring. Any number of tokens is safe: each
 // is encrypted with XAES-256-GCM, whose 24 random bytes repeat with a chance of 2^-32 only after 2^80 tokens of a purpose.
 func (r *Ring) Seal(purpose string, plaintext, additional []byte) string {
-	k := r.keys[0]
+	k := (*r.keys.Load())[0]
 	raw := make([]byte, idSize+saltSize, overhead+len(plaintext))
 	copy(raw, k.id[:])
 	rand.Read(raw[idSize:])
@@ -100,7 +111,7 @@ func (r *Ring) Open(purpose, token string, additional []byte) ([]byte, error) {
 		return nil, ErrInvalid
 	}
 	id, salt, sealed := raw[:idSize], raw[idSize:idSize+saltSize], raw[idSize+saltSize:]
-	for _, k := range r.keys {
+	for _, k := range *r.keys.Load() {
 		if !bytes.Equal(id, k.id[:]) {
 			continue
 		}

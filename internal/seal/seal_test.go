@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"sync"
 	"testing"
 )
@@ -139,8 +140,10 @@ func TestRotation(t *testing.T) {
 // The key's id picks it, and its bytes decide: keys whose ids collide do not hide each other.
 func TestKeysWithOneID(t *testing.T) {
 	r := ring(t, NewKey(), NewKey())
-	r.keys[1].id = r.keys[0].id
-	second := &Ring{keys: r.keys[1:]}
+	keys := *r.keys.Load()
+	keys[1].id = keys[0].id
+	second := &Ring{keys: new(atomic.Pointer[[]*key])}
+	second.keys.Store(new(keys[1:]))
 	if _, err := r.Open("test", second.Seal("test", []byte("x"), nil), nil); err != nil {
 		t.Errorf("the second key of one id did not open: %v", err)
 	}
@@ -191,7 +194,7 @@ func TestRingPrintsNoKey(t *testing.T) {
 	if err := json.NewEncoder(&out).Encode(held); err != nil {
 		t.Fatal(err)
 	}
-	subkey := r.keys[0].subkey("test")
+	subkey := (*r.keys.Load())[0].subkey("test")
 	for _, b := range [][]byte{secret, subkey.mask[:]} {
 		for name, form := range map[string]string{
 			"bytes": fmt.Sprint(b)[1:30], "hex": hex.EncodeToString(b), "Go": strings.Trim(fmt.Sprintf("%#v", b), "[]byte{}")[:40],
