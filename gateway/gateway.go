@@ -128,7 +128,7 @@ func (g *Gateway) build(cfg *config.Config, before *snapshot, anew []string) (*s
 			m = before.member(u.ID)
 		}
 		if m == nil || m.spec != spec(u) || m.givenUp() || slices.Contains(anew, u.ID) {
-			e, err := g.makeEngine(u, parts{g.log, g.scrubber, cfg.StateDir})
+			e, err := g.makeEngine(u, parts{log: g.log, scrubber: g.scrubber, stateDir: cfg.StateDir})
 			if err != nil {
 				next.forget()
 				return nil, err

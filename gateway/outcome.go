@@ -212,8 +212,6 @@ func (c *toolCall) cutOff(ctx context.Context, e *upstream.Error) *upstream.Erro
 		cut.Cause = upstream.ClosedByGateway
 	case shutdown && (e.Cause == upstream.Canceled || e.Outcome == upstream.NoResponse && e.Cause == upstream.ClosedByGateway):
 		cut.Cause = upstream.Shutdown
-	case e.Outcome == upstream.NoResponse && e.Cause == upstream.ClosedByGateway && c.g.snapshot.Load() != c.snap:
-		cut.Cause = upstream.Reload
 	}
 	return &cut
 }

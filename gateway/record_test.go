@@ -144,7 +144,8 @@ func TestCutOffCallsSayWhy(t *testing.T) {
 		{"closed by the shutdown", closed, true, true, false, `"outcome":"no-response","cause":"shutdown"`},
 		{"closed", closed, true, false, false, `"outcome":"no-response","cause":"closed"`},
 		{"closed by a reload", closed, true, false, true, `"outcome":"no-response","cause":"reload"`},
-		{"closed before it was sent", unsent, false, false, true, `"outcome":"not-sent","cause":"closed"`},
+		{"closed by a reload before it was sent", unsent, false, false, true, `"outcome":"not-sent","cause":"reload"`},
+		{"closed before it was sent", unsent, false, false, false, `"outcome":"not-sent","cause":"closed"`},
 		{"lost by itself in a shutdown", &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.ConnectionLost}, true, true, true, `"cause":"connection-lost"`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -153,8 +154,7 @@ func TestCutOffCallsSayWhy(t *testing.T) {
 			g := gatewayOver(t, two, map[string]*fake{"a": a, "b": {}})
 			a.call = func(ctx context.Context, _ *upstream.Request) (*upstream.Response, error) {
 				if tt.reload {
-					next := *g.snapshot.Load()
-					g.snapshot.Store(&next)
+					g.snapshot.Load().member("a").leaving.Store(true)
 				}
 				if tt.shutdown {
 					cut(front.ErrShutdown)

@@ -57,6 +57,7 @@ var wordsOf = map[way]words{
 	notSent(upstream.QueueFull):       {retrySafe, "has too many calls waiting already." + nothingRan + trySoon},
 	notSent(upstream.NoCredential):    {retryNo, "needs a credential that the gateway could not get." + nothingRan + askOperator},
 	notSent(upstream.DeadlineUnsent):  {retrySafe, "could not take the call within its time limit." + nothingRan + tryLater},
+	notSent(upstream.Reload):          {retrySafe, "was stopped to take a new configuration and has not started again yet." + nothingRan + trySoon},
 	notSent(upstream.CanceledUnsent):  {retrySafe, "was not called, since the call was cancelled before that." + nothingRan + " You can make the call again."},
 	notSent(upstream.WriteFailed):     {retrySafe, "lost its connection before the call could be sent." + nothingRan + trySoon},
 	notSent(upstream.StdinFailed):     {retrySafe, "no longer takes any calls and is being restarted." + nothingRan + trySoon},

@@ -67,24 +67,25 @@ func written(secret string) (texts, contents []string) {
 	return texts, contents
 }
 
-// The texts and names that a reader finds in a JSON text, and those in JSON in a string.
-func readers(v any, list []string) []string {
+// The texts and names that a reader finds in a JSON text, and those in JSON in its strings, which is as deep as the
+// specification goes.
+func readers(v any, list []string, inner bool) []string {
 	switch v := v.(type) {
 	case string:
 		list = append(list, v)
-		var inner any
-		if strings.ContainsAny(v, `"\`) && json.Unmarshal([]byte(`"`+v+`"`), &inner) == nil {
-			list = readers(inner, list)
+		var decoded any
+		if !inner && strings.ContainsAny(v, `"\`) && json.Unmarshal([]byte(`"`+v+`"`), &decoded) == nil {
+			list = readers(decoded, list, true)
 		}
 	case json.Number:
 		list = append(list, v.String())
 	case []any:
 		for _, e := range v {
-			list = readers(e, list)
+			list = readers(e, list, inner)
 		}
 	case map[string]any:
 		for name, e := range v {
-			list = readers(e, append(list, name))
+			list = readers(e, readers(name, list, inner), inner)
 		}
 	}
 	return list
@@ -146,7 +147,7 @@ func check(t *testing.T, s *redact.Scrubber, secret, in string) {
 		t.Fatalf("%q in %s became %s: %v", secret, in, out, err)
 	}
 	texts, _ := written(secret)
-	for _, read := range readers(v, nil) {
+	for _, read := range readers(v, nil, false) {
 		for _, text := range texts[:6] {
 			if strings.Contains(read, text) {
 				t.Fatalf("%q is left in %q of %s, which was %s", text, read, out, in)

@@ -142,21 +142,21 @@ func TestTokens(t *testing.T) {
 	s := scrubber("token-number-0")
 	tokens := s.Tokens()
 	token := func(i int) string { return fmt.Sprintf("token-number-%d", i) }
-	for i := range 20 {
+	for i := range 37 {
 		tokens.Add(redact.NewSecret(token(i)))
 		tokens.Add(redact.NewSecret(token(1))) // the oldest but one stays the newest
 	}
 	tokens.Add(redact.Secret{})
 	known := func(i int) bool { return s.String("x "+token(i)) != "x "+token(i) }
-	for i := range 20 {
+	for i := range 37 {
 		if want := i == 0 || i == 1 || i >= 4; known(i) != want {
 			t.Errorf("token %d is known: %t", i, !want)
 		}
 	}
 	tokens.Close()
 	tokens.Close()
-	tokens.Add(redact.NewSecret(token(21)))
-	for i := 1; i < 22; i++ {
+	tokens.Add(redact.NewSecret(token(37)))
+	for i := 1; i < 38; i++ {
 		if known(i) {
 			t.Errorf("token %d is known after Close", i)
 		}

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// keptTokens is the token in use and the sixteen before it: replies to calls that carried one may still come.
-const keptTokens = 17
+// keptTokens is the token in use and the sixteen before it, since replies to calls that carried one may still come, and as many
+// refresh tokens, which change with them.
+const keptTokens = 2 * 17
 
 // Tokens are what one source of credentials has handed out. All methods may be called at once.
 type Tokens struct {
@@ -19,7 +20,7 @@ type Tokens struct {
 // Tokens returns an empty place for the tokens of one source.
 func (s *Scrubber) Tokens() *Tokens { return &Tokens{scrubber: s} }
 
-// Add makes token known as a credential, to be called before it is first sent. The newest seventeen stay known. After
+// Add makes token known as a credential, to be called before it is first sent. The newest 34 stay known. After
 // Close it does nothing.
 func (t *Tokens) Add(token Secret) {
 	t.mu.Lock()

@@ -78,10 +78,16 @@ func New(cfg Config) *Upstream {
 	}
 	u := &Upstream{cfg: cfg}
 	u.transport = transportOf(u)
-	u.link = link.New(link.Config[*session]{
+	lc := link.Config[*session]{
 		ID: cfg.ID, Dial: u.dial, StartTimeout: cfg.StartTimeout,
 		Min: cfg.ReconnectMin, Max: cfg.ReconnectMax, Log: cfg.Log,
-	})
+	}
+	for _, remote := range []*Remote{cfg.WebSocket, cfg.SSE, cfg.HTTP} {
+		if remote != nil && remote.Credential != nil {
+			lc.Changed = remote.Credential.Changed
+		}
+	}
+	u.link = link.New(lc)
 	u.limit = link.NewLimit(cfg.Concurrency, cfg.Queue, u.link.Status)
 	return u
 }
@@ -144,6 +150,7 @@ func (u *Upstream) Call(ctx context.Context, req *upstream.Request) (*upstream.R
 	if err != nil {
 		return nil, u.judge(ctx, s, err)
 	}
+	u.link.Served()
 	if m.Kind == wire.Failure {
 		return nil, m.Error
 	}

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,6 +94,8 @@ func (c *counted) Sign(_ context.Context, r *http.Request) (uint64, error) {
 	r.Header.Set("Authorization", fmt.Sprint("Bearer token", n))
 	return uint64(n) + 1, nil
 }
+
+func (*counted) Changed() <-chan struct{} { return nil }
 
 func (c *counted) Refresh(context.Context, uint64) error {
 	c.refreshed.Add(1)

@@ -29,6 +29,8 @@ func (b bearer) Sign(_ context.Context, r *http.Request) (uint64, error) {
 	return 1, nil
 }
 
+func (bearer) Changed() <-chan struct{} { return nil }
+
 func (b bearer) Refresh(context.Context, uint64) error { return nil }
 
 // The first messages on the wire, each byte of them, are in the golden file.

@@ -80,10 +80,14 @@ func New(cfg Config) *Upstream {
 	}
 	u.info = append(wire.AppendString([]byte(`{"name":"mcp-gateway","version":`), version(cfg)), '}')
 	u.meta = wire.Object{}.AppendEdited(nil, u.metaEdits(upstream.Client{})...)
-	u.link = link.New(link.Config[*session]{
+	lc := link.Config[*session]{
 		ID: cfg.ID, Dial: u.dial, StartTimeout: cfg.StartTimeout,
 		Min: cfg.ReconnectMin, Max: cfg.ReconnectMax, AlwaysTry: cfg.Stdio == nil, Log: cfg.Log,
-	})
+	}
+	if cfg.Credential != nil {
+		lc.Changed = cfg.Credential.Changed
+	}
+	u.link = link.New(lc)
 	u.limit = link.NewLimit(cfg.Concurrency, cfg.Queue, u.link.Status)
 	return u
 }

@@ -140,6 +140,9 @@ func (c *Credential) Sign(_ context.Context, r *http.Request) (uint64, error) {
 }
 
 // Refresh makes a new token, once for all that were refused the one before.
+// Changed is never closed: a refused token is asked about by Refresh.
+func (*Credential) Changed() <-chan struct{} { return nil }
+
 func (c *Credential) Refresh(_ context.Context, token uint64) error {
 	c.refreshed.CompareAndSwap(token, token+1)
 	return nil

@@ -43,6 +43,8 @@ type Credential interface {
 	//
 	// A net.ErrClosed in the error of either says that the gateway has ended the wait.
 	Refresh(ctx context.Context, token uint64) error
+	// Changed gives a channel that is closed once there may be another token than the last one.
+	Changed() <-chan struct{}
 }
 
 // Config is what a Client is made of.

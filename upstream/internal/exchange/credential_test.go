@@ -32,6 +32,8 @@ func (s *source) Sign(_ context.Context, r *http.Request) (uint64, error) {
 	return token, nil
 }
 
+func (*source) Changed() <-chan struct{} { return nil }
+
 func (s *source) Refresh(context.Context, uint64) error {
 	s.at++
 	return s.fresh
@@ -94,6 +96,8 @@ func (h hanging) Sign(ctx context.Context, _ *http.Request) (uint64, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
 }
+
+func (hanging) Changed() <-chan struct{} { return nil }
 
 func (h hanging) Refresh(ctx context.Context, _ uint64) error {
 	<-ctx.Done()

@@ -74,3 +74,69 @@ func TestSessionsThatKeepEnding(t *testing.T) {
 		}
 	})
 }
+
+// A session that has answered calls may be ended by its server as often as it likes.
+func TestServedSessionsThatEndAreNoCrashes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dialer{script: []func(context.Context) (*session, error){func(context.Context) (*session, error) { return newSession(), nil }}}
+		l, out := start(t, d, func(c *Config[*session]) { c.Min, c.Max = time.Hour, time.Hour })
+		defer closeLink(t, l)
+		for range 3 * crashes {
+			s, err := l.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Served()
+			l.Lost(s, &EndedError{errors.New("gone")})
+		}
+		if n := out.count("level=ERROR"); n != 0 || d.attempts() < 3*crashes {
+			t.Errorf("%d lines at ERROR, %d attempts", n, d.attempts())
+		}
+		// One that did not answer counts, and so does one that ended in another way.
+		for range crashes - 1 {
+			s, err := l.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Lost(s, &EndedError{errors.New("gone")})
+		}
+		s, err := l.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Served()
+		l.Lost(s, errors.New("crashed"))
+		synctest.Wait()
+		if n := out.count("level=ERROR"); n != 1 {
+			t.Errorf("%d lines at ERROR, want 1", n)
+		}
+	})
+}
+
+// A refused credential is not shown again before the pause is over, and another one at once.
+func TestAChangedCredentialIsTriedAtOnce(t *testing.T) {
+	for name, failure := range map[string]error{
+		"refused": &RefusedError{errors.New("401")},
+		"none":    &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.NoCredential},
+		"other":   errors.New("down"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				changed := make(chan struct{})
+				d := &dialer{script: []func(context.Context) (*session, error){fails(failure), works(newSession())}}
+				l, _ := start(t, d, func(c *Config[*session]) {
+					c.Min, c.Max = time.Hour, time.Hour
+					c.Changed = func() <-chan struct{} { return changed }
+				})
+				defer closeLink(t, l)
+				synctest.Wait()
+				wantState(t, l, upstream.Backoff)
+				close(changed)
+				synctest.Wait()
+				if want := map[string]int{"refused": 2, "none": 2, "other": 1}[name]; d.attempts() != want {
+					t.Errorf("%d attempts, want %d", d.attempts(), want)
+				}
+			})
+		})
+	}
+}

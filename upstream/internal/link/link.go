@@ -10,6 +10,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcp-gateway/internal/backoff"
@@ -59,7 +60,10 @@ type Config[S Session] struct {
 	Min, Max     time.Duration // of the pauses between attempts
 	// AlwaysTry lets a call in backoff start an attempt at once and wait for it, where an attempt costs little.
 	AlwaysTry bool
-	Log       *slog.Logger
+	// Changed gives a channel that is closed once the server may be shown another credential than the one that it has
+	// refused, which is tried at once. Nil is never.
+	Changed func() <-chan struct{}
+	Log     *slog.Logger
 }
 
 // A Link keeps one upstream connected. It is safe for concurrent use.
@@ -78,6 +82,8 @@ type Link[S Session] struct {
 	began     time.Time // the last attempt
 	connected time.Time // the last session
 	short     int       // sessions in a row that ended before they settled
+
+	served atomic.Bool // the live session has answered a call
 
 	mu       sync.Mutex // guards the rest
 	started  bool
@@ -141,6 +147,13 @@ func (l *Link[S]) Status() (upstream.Status, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.status, l.changed
+}
+
+// Served says that the live session has answered a call. It may be said for each.
+func (l *Link[S]) Served() {
+	if !l.served.Load() {
+		l.served.Store(true)
+	}
 }
 
 // Lost says that s cannot be used, and why. The live session is then ended and replaced, at once after an EndedError; any

@@ -107,6 +107,7 @@ func (l *Link[S]) dial() outcome {
 		return stopped
 	}
 	l.live = true
+	l.served.Store(false)
 	l.lost = make(chan error, 1)
 	l.pause.Max = l.cfg.Max
 	l.status.Session++
@@ -227,6 +228,12 @@ func (l *Link[S]) replace() bool {
 		l.pause.Reset()
 		return true
 	}
+	l.mu.Lock()
+	renew := l.renew
+	l.mu.Unlock()
+	if renew && l.served.Load() {
+		return true // a server may end a session that it has served, however often: the next one costs a handshake
+	}
 	if l.short++; l.short == crashes {
 		l.cfg.Log.Error("upstream keeps ending soon after it started; it is tried only rarely from here on",
 			"upstream", l.cfg.ID, "sessions", crashes, "interval", l.cfg.Max)
@@ -269,12 +276,19 @@ func (l *Link[S]) wait() bool {
 		l.status.Until = until
 		l.tell()
 	}
+	failure := l.status.Err
 	l.mu.Unlock()
+	var changed <-chan struct{}
+	if l.cfg.Changed != nil && wantsCredential(failure) {
+		changed = l.cfg.Changed()
+	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
+			return true
+		case <-changed:
 			return true
 		case <-l.trying.Done():
 			return false
@@ -287,6 +301,15 @@ func (l *Link[S]) wait() bool {
 			}
 		}
 	}
+}
+
+// wantsCredential reports whether an attempt failed for want of a credential that the server takes.
+func wantsCredential(failure error) bool {
+	if _, refused := errors.AsType[*RefusedError](failure); refused {
+		return true
+	}
+	e, ok := errors.AsType[*upstream.Error](failure)
+	return ok && e.Cause == upstream.NoCredential
 }
 
 // set moves to a state and tells it. mu is held.
