@@ -41,7 +41,7 @@ func refusal(status int) verdict {
 var (
 	unusable  = verdict{Outcome: "no-response", Cause: "unusable", Retry: "check", HTTPStatus: http.StatusOK}
 	lost      = verdict{Outcome: "no-response", Cause: "connection-lost", Retry: "check"}
-	notFound  = refusal(http.StatusNotFound)
+	notFound  = verdict{Outcome: "error-response", Cause: "refused", Retry: "safe", HTTPStatus: http.StatusNotFound}
 	elsewhere atomic.Pointer[httptest.Server] // where the fault redirect sends its callers
 )
 

@@ -170,16 +170,26 @@ func TestHostileRequestsAreNeverRouted(t *testing.T) {
 			refused(t, c, legacyHeader("2025-11-25", legacy.session), strings.ReplaceAll(c.body, ","+envelope, ""))
 		})
 	}
-	t.Run("GET", func(t *testing.T) {
-		resp, err := direct.Get(g.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusMethodNotAllowed || resp.Header.Get("Allow") == "" {
-			t.Errorf("the status is %d, Allow %q", resp.StatusCode, resp.Header.Get("Allow"))
-		}
-	})
+	// A GET is for the stream of a session: without one there is nothing to listen to, and a modern client has none.
+	for revision, want := range map[string]int{"": http.StatusBadRequest, "2025-11-25": http.StatusBadRequest, "2026-07-28": http.StatusMethodNotAllowed} {
+		t.Run("GET "+revision, func(t *testing.T) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.URL, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if revision != "" {
+				req.Header.Set("MCP-Protocol-Version", revision)
+			}
+			resp, err := direct.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want || (resp.Header.Get("Allow") != "") != (want == http.StatusMethodNotAllowed) {
+				t.Errorf("the status is %d, Allow %q", resp.StatusCode, resp.Header.Get("Allow"))
+			}
+		})
+	}
 
 	// The same request without a flaw is routed, so the refusals say something.
 	before := len(web.calls())
