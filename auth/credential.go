@@ -88,6 +88,8 @@ type Credential struct {
 	barren   int // runs in a row that brought nothing good
 	pause    time.Time
 	failed   error // of the last run
+
+	refreshes, failures uint64
 }
 
 // A fetched is what a source gives.
@@ -254,6 +256,13 @@ func (c *Credential) Changed() <-chan struct{} {
 		c.running.Go(func() { c.watch(changed) })
 	}
 	return c.changed
+}
+
+// Counts tells how often the source has given another token than its first, and how often it has failed.
+func (c *Credential) Counts() (refreshes, failures uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refreshes, c.failures
 }
 
 // Close ends what runs of the source and waits for it. Who waits for a token gets ErrClosed. A token that is there still

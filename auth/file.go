@@ -41,11 +41,12 @@ func (f *file) moved() bool {
 	return !os.SameFile(now, f.seen) || now.Size() != f.seen.Size() || !now.ModTime().Equal(f.seen.ModTime())
 }
 
-// fetch reads the file, and once more a moment later where it still holds the token that was refused.
+// fetch reads the file, and once more a moment later where it still holds the token that was refused, or none: who writes it in
+// place empties it first.
 func (f *file) fetch(ctx context.Context, refused bool) (fetched, error) {
 	before := f.text
 	text, err := f.read()
-	if refused && err == nil && text == before {
+	if refused && (err != nil || text == before) {
 		timer := time.NewTimer(secondLook)
 		defer timer.Stop()
 		select {

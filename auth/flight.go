@@ -108,6 +108,9 @@ func (c *Credential) fly(f *flight) {
 	if newer {
 		close(c.changed)
 		c.changed, c.watching = make(chan struct{}), false
+		if f.before != nil {
+			c.refreshes++
+		}
 	}
 	c.judge(f, err)
 	f.err = err
@@ -122,6 +125,9 @@ func (c *Credential) judge(f *flight, err error) {
 		c.cfg.Log.Warn("the credential of the upstream could not be renewed", "error", err)
 	}
 	c.failed = err
+	if err != nil {
+		c.failures++
+	}
 	now := time.Now()
 	switch {
 	case c.moved != nil:

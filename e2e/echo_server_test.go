@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 // An echo is what a server was sent, by whatever way, and writes into whatever it says.
 type echo struct {
 	modern bool
+	hunt   *hunt      // what has nothing of it is not shown; nil shows all
 	mu     sync.Mutex // guards all below
 	sent   []string
 	wrote  strings.Builder // all that the server said
@@ -31,6 +31,9 @@ func (e *echo) note(texts ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, text := range texts {
+		if e.hunt != nil && len(e.hunt.find(text)) == 0 {
+			continue
+		}
 		if len(text) >= gram && !slices.Contains(e.sent, text) {
 			e.sent = append(e.sent, text)
 		}
@@ -48,13 +51,31 @@ func (e *echo) request(r *http.Request) {
 		}
 	}
 	if user, password, ok := r.BasicAuth(); ok {
-		e.note(user+":"+password, password)
+		e.note(user+":"+password, password) // RFC 6749, section 2.3.1
 	}
 	e.note(r.RequestURI, "http://"+r.Host+r.RequestURI)
 	for _, values := range r.URL.Query() {
 		e.note(values...)
 	}
 	e.note(strings.Split(r.URL.Path, "/")...)
+}
+
+// everyWay writes all that was sent in each encoding, as a JSON array.
+func (e *echo) everyWay() string {
+	return "[" + strings.Join(e.written(), ",") + "]"
+}
+
+// written are the JSON strings of all that was sent.
+func (e *echo) written() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var list []string
+	for _, text := range e.sent {
+		for _, c := range encodings {
+			list = append(list, c.write(text))
+		}
+	}
+	return list
 }
 
 func (e *echo) texts() []string {
@@ -82,7 +103,7 @@ var echoTools = []string{"echo", "error", "status", "refuse", "html", "garbage",
 
 // answer is the member of a response that shows everything, of all but the tools that break their transport.
 func (e *echo) answer(req cannedRequest) string {
-	all := everyWay(e.texts())
+	all := e.everyWay()
 	list := strings.TrimSuffix(strings.TrimPrefix(all, "["), "]")
 	switch {
 	case req.Method == "server/discover" && e.modern:
@@ -101,7 +122,7 @@ func (e *echo) answer(req cannedRequest) string {
 		return e.said(`"result":{` + e.stamp("") + `"content":[{"type":"text","text":"plain"}]}`)
 	case req.Method == "tools/call":
 		return e.said(`"result":{` + e.stamp("") + `"content":[{"type":"text","text":` + jsonText(all) + `},` +
-			`{"type":"resource","resource":{"uri":` + jsonText("x://"+strings.Join(e.texts(), "/")) + `,"blob":` + encodings[7].write(all) + `}}],` +
+			`{"type":"resource","resource":{"uri":` + jsonText("x://"+strings.Join(e.texts(), "/")) + `,"blob":` + encodings[7].write(strings.Join(e.texts(), "\n")) + `}}],` +
 			`"structuredContent":{"sent":` + all + `,"names":{` + e.members() + `},"numbers":[` + e.numbers() + `0]},"_meta":{"example.com/sent":[` + list + `]}}`)
 	}
 	return `"error":{"code":-32601,"message":` + jsonText("no such method "+all) + `}`
@@ -111,14 +132,13 @@ func (e *echo) answer(req cannedRequest) string {
 func (e *echo) tools(all string) string {
 	var list []string
 	for _, name := range echoTools {
-		list = append(list, `{"name":"`+name+`","title":`+jsonText(all)+`,"description":`+jsonText(all)+`,"inputSchema":{"type":"object","description":`+
-			jsonText(all)+`,"properties":{"p":{"enum":`+all+`,"default":`+encodings[1].write(all)+`}}},"_meta":{"example.com/sent":`+all+`}}`)
+		list = append(list, `{"name":"`+name+`","title":"one of them","inputSchema":{"type":"object"}}`)
 	}
-	for i, text := range e.texts() {
-		for _, c := range encodings {
-			list = append(list, `{"name":`+c.write(text)+`,"inputSchema":{"type":"object"}}`,
-				`{"name":"in-schema-`+strconv.Itoa(i)+`","inputSchema":{"type":"object","properties":{`+c.write(text)+`:{}},"required":[`+c.write(text)+`]}}`)
-		}
+	list = append(list, `{"name":"shows","title":`+jsonText(all)+`,"description":`+jsonText(all)+`,"inputSchema":{"type":"object","description":`+
+		jsonText(all)+`,"properties":{"p":{"enum":`+all+`,"default":`+encodings[1].write(all)+`}}},"_meta":{"example.com/sent":`+all+`}}`)
+	for i, name := range e.written() {
+		list = append(list, `{"name":`+name+`,"inputSchema":{"type":"object"}}`,
+			fmt.Sprintf(`{"name":"in-schema-%d",`, i)+`"inputSchema":{"type":"object","properties":{`+name+`:{}},"required":[`+name+`]}}`)
 	}
 	return strings.Join(list, ",")
 }
@@ -127,15 +147,12 @@ func (e *echo) tools(all string) string {
 func (e *echo) members() string {
 	seen := map[string]bool{}
 	var list []string
-	for _, text := range e.texts() {
-		for _, c := range encodings {
-			written := c.write(text)
-			var name string
-			_ = json.Unmarshal([]byte(written), &name)
-			if !seen[name] {
-				seen[name] = true
-				list = append(list, written+":"+written)
-			}
+	for _, written := range e.written() {
+		var name string
+		_ = json.Unmarshal([]byte(written), &name)
+		if !seen[name] {
+			seen[name] = true
+			list = append(list, written+":"+written)
 		}
 	}
 	return strings.Join(list, ",")
@@ -146,7 +163,7 @@ func (e *echo) numbers() string {
 	list := ""
 	for _, text := range e.texts() {
 		if strings.Trim(text, "0123456789") == "" {
-			list += text + ",-" + text + "," + text + "e2,"
+			list += text + ","
 		}
 	}
 	return list
@@ -154,7 +171,7 @@ func (e *echo) numbers() string {
 
 // notifications are the progress and the log messages of a call.
 func (e *echo) notifications(r json.RawMessage) []string {
-	all := everyWay(e.texts())
+	all := e.everyWay()
 	return []string{
 		e.said(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + string(r) + `,"progress":1,"message":` + jsonText(all) + `}}`),
 		e.said(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","logger":` + jsonText(all) + `,"data":{"sent":` + all + `}}}`),
@@ -222,7 +239,7 @@ func (s *echoHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.post(w, r)
 	default:
 		w.Header().Set("X-Sent", s.line(2000))
-		http.Error(w, s.said(everyWay(s.texts())), http.StatusMethodNotAllowed)
+		http.Error(w, s.said(s.everyWay()), http.StatusMethodNotAllowed)
 	}
 }
 
@@ -254,17 +271,13 @@ func (s *echoHTTP) post(w http.ResponseWriter, r *http.Request) {
 
 // breaks answers the tools that HTTP itself answers, and reports whether it did.
 func (s *echoHTTP) breaks(w http.ResponseWriter, r *http.Request, req cannedRequest) bool {
-	all := s.said(everyWay(s.texts()))
+	all := s.said(s.everyWay())
 	switch req.Params.Name {
 	case "status":
 		return s.raw(w, "HTTP/1.1 500 "+s.line(3000)+"\r\nContent-Type: text/html\r\n", all)
 	case "refuse":
-		return s.raw(w, "HTTP/1.1 400 "+s.line(3000)+"\r\nContent-Type: application/json\r\n", message(req, s.answer(cannedRequest{Method: "tools/call", Params: struct {
-			Name            string
-			Cursor          *string
-			Arguments       json.RawMessage
-			ProtocolVersion string
-		}{Name: "error"}})))
+		req.Params.Name = "error"
+		return s.raw(w, "HTTP/1.1 400 "+s.line(3000)+"\r\nContent-Type: application/json\r\n", message(req, s.answer(req)))
 	case "html":
 		w.Header().Set("Content-Type", `text/html; charset="`+strings.NewReplacer(`"`, "", `\`, "").Replace(s.line(500))+`"`)
 		fmt.Fprint(w, "<!doctype html><h1>"+all+"</h1>")
@@ -300,7 +313,7 @@ func (s *echoHTTP) raw(w http.ResponseWriter, head, body string) bool {
 func (s *echoHTTP) stream(w http.ResponseWriter, body []byte, req cannedRequest) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	line := s.line(4000)
-	fmt.Fprintf(w, ": %s\n\nretry: %s\nid: %s\nevent: %s\ndata: %s\n\n", line, line, line, line, s.said(everyWay(s.texts())))
+	fmt.Fprintf(w, ": %s\n\nretry: %s\nid: %s\nevent: %s\ndata: %s\n\n", line, line, line, line, s.said(s.everyWay()))
 	for _, n := range s.notifications(progressToken(body)) {
 		fmt.Fprintf(w, ":%s\nid: %s\nevent: message\ndata: %s\n\n", line, line, n)
 		_ = http.NewResponseController(w).Flush()
@@ -353,10 +366,10 @@ func (s *echoHTTP) posted(w http.ResponseWriter, r *http.Request) {
 	switch name := req.Params.Name; {
 	case req.Method != "tools/call":
 	case name == "status":
-		s.raw(w, "HTTP/1.1 500 "+line[:min(len(line), 3000)]+"\r\nContent-Type: text/html\r\n", s.said(everyWay(s.texts())))
+		s.raw(w, "HTTP/1.1 500 "+line[:min(len(line), 3000)]+"\r\nContent-Type: text/html\r\n", s.said(s.everyWay()))
 		return
 	case name == "garbage", name == "html":
-		out <- "event: message\ndata: {" + s.said(everyWay(s.texts())) + "\n\n"
+		out <- "event: message\ndata: {" + s.said(s.everyWay()) + "\n\n"
 	case name == "die":
 		out <- ":" + line + "\nevent: " + line + "\ndata: bye\n\n"
 		out <- ""
@@ -396,7 +409,7 @@ func (s *echoHTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 			_ = conn.Close(websocket.StatusInternalError, reason)
 			return
 		case name == "garbage", name == "html":
-			_ = conn.Write(s.life, websocket.MessageText, []byte("{"+s.said(everyWay(s.texts()))))
+			_ = conn.Write(s.life, websocket.MessageText, []byte("{"+s.said(s.everyWay())))
 		case name == "events":
 			for _, n := range s.notifications(progressToken(frame)) {
 				_ = conn.Write(s.life, websocket.MessageText, []byte(n))
@@ -406,76 +419,4 @@ func (s *echoHTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-}
-
-// The test binary is a server over stdio that echoes, or a program that prints a token, where its first argument says so: an
-// upstream's arguments and environment are then all that it was sent.
-func init() {
-	if len(os.Args) < 2 {
-		return
-	}
-	switch os.Args[1] {
-	case "echo-server":
-		os.Exit(playEcho())
-	case "print-token":
-		os.Exit(playPrintToken(os.Args[2]))
-	}
-}
-
-// playEcho is the echo over stdio.
-func playEcho() int {
-	e := &echo{}
-	for _, arg := range os.Args[1:] {
-		e.note(arg)
-		if _, value, both := strings.Cut(arg, "="); both {
-			e.note(value)
-		}
-	}
-	for _, pair := range os.Environ() {
-		name, value, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, "ECHO_") {
-			e.note(pair, value)
-		}
-	}
-	fmt.Fprintln(os.Stderr, "started with", everyWay(e.texts()))
-	return readLines(func(line []byte) bool {
-		var req cannedRequest
-		if json.Unmarshal(line, &req) != nil || req.ID == nil {
-			return true
-		}
-		all := everyWay(e.texts())
-		fmt.Fprintf(os.Stderr, "%s %s\n%s\n\x1b[31m%s\n", req.Method, all, strings.Join(e.texts(), "\n"), e.line(100000))
-		switch name := req.Params.Name; {
-		case req.Method != "tools/call":
-		case name == "die", name == "status":
-			// Cut lines, at both ends of what is read at a time.
-			fmt.Fprint(os.Stderr, strings.Repeat("x", 3000)+strings.Join(e.texts(), " "))
-			return false
-		case name == "garbage", name == "html":
-			fmt.Println(all + "{")
-			fmt.Println(strings.Join(e.texts(), " "))
-		case name == "events":
-			for _, n := range e.notifications(progressToken(line)) {
-				fmt.Println(n)
-			}
-		}
-		fmt.Println(message(req, e.answer(req)))
-		return true
-	})
-}
-
-// playPrintToken notes that it ran and prints what the file says, or fails and says it where it begins with `!`.
-func playPrintToken(file string) int {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 1
-	}
-	note(file+".runs", "ran")
-	if failure, ok := strings.CutPrefix(string(text), "!"); ok {
-		fmt.Println(failure)
-		fmt.Fprintln(os.Stderr, failure)
-		return 3
-	}
-	fmt.Print(string(text))
-	return 0
 }

@@ -44,6 +44,7 @@ type toolCall struct {
 	reply  front.Reply
 
 	failed             *observe.Record // what a failure adds to the record; nil where there was none
+	listed             bool            // the tool is in its upstream's listing
 	toolFailed         bool            // by the tool's own account
 	took, upstreamTook time.Duration   // from arrival until the answer was ready; of it, the upstream's part
 }
@@ -110,6 +111,7 @@ func (c *toolCall) prepare(ctx context.Context) (*front.Reply, error) {
 	if refusal != nil || err != nil {
 		return refusal, err
 	}
+	c.listed = tool != nil
 	params, err := c.outgoing()
 	if err != nil {
 		return refuse(wire.CodeInvalidParams, err.Error()), nil

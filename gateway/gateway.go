@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -38,6 +39,8 @@ type Options struct {
 	LogLevel *slog.Level // in place of the configuration's; nil is that
 	Banner   string      // for Status, when requests are about to be taken
 	Status   io.Writer   // as Log is written; gets a line for each upstream when it has listed or failed, and at each change
+	// Admin is where whoever runs the gateway reaches it, by the configuration's admin; nil is nowhere.
+	Admin net.Listener
 	// Load reads the configuration anew, for a reload, and gives its warnings as well. Nil makes reloads fail.
 	Load func() (*config.Config, []config.Problem, error)
 }
@@ -57,6 +60,8 @@ type Gateway struct {
 	snapshot   atomic.Pointer[snapshot]
 	front      atomic.Pointer[front.Front]
 	stage      atomic.Int32 // of the way to the end
+	opened     atomic.Bool  // requests have been taken
+	admin      atomic.Pointer[http.Handler]
 
 	life   context.Context // ends when the drain begins, and a reload with it
 	end    context.CancelFunc
@@ -92,7 +97,7 @@ func assemble(cfg *config.Config, opts Options, makeEngine engineMaker) (*Gatewa
 	g.sink, g.lines = observe.NewSink(opts.Log), observe.NewSink(opts.Status)
 	g.setLevel(cfg)
 	g.log = observe.NewLogger(g.sink, opts.LogJSON, &g.level, g.scrubber)
-	g.observer = observe.New(g.log)
+	g.observer = observe.New(g.observerConfig())
 	g.life, g.end = context.WithCancel(context.Background())
 	if keyErr != nil {
 		g.log.Warn("sessions and cursors will not outlive this process, and no other replica can take them", "error", keyErr)
@@ -103,6 +108,7 @@ func assemble(cfg *config.Config, opts Options, makeEngine engineMaker) (*Gatewa
 	}
 	g.snapshot.Store(snap)
 	g.front.Store(front.New(g.frontConfig(cfg)))
+	g.observer.Reloaded(time.Now(), cfg.Hash, nil)
 	return g, nil
 }
 
@@ -133,7 +139,9 @@ func (g *Gateway) build(cfg *config.Config, before *snapshot, anew []string) (*s
 				next.forget()
 				return nil, err
 			}
-			m = newMember(u, e)
+			heir := newMember(u, e)
+			heir.lived = m != nil && m.wasLive()
+			m = heir
 			g.log.Debug("upstream configured", "upstream", u.ID, "engine", u.Engine, "prefix", u.Prefix, "url", shown(u.URL))
 		}
 		tools[u.ID] = u.Tools

@@ -19,6 +19,7 @@ type member struct {
 	spec  [sha256.Size]byte // of the settings that the engine was made from
 	child bool              // no other may be started while it runs
 
+	lived    bool // one of its id was live before it
 	begin    sync.Once
 	calls    atomic.Int64
 	leaving  atomic.Bool
@@ -89,6 +90,12 @@ func (m *member) retire(ctx context.Context) error {
 		}
 	}
 	return m.Close()
+}
+
+// wasLive reports whether the upstream was live once.
+func (m *member) wasLive() bool {
+	status, _ := m.Status()
+	return m.lived || status.Session > 0
 }
 
 // givenUp reports whether only another engine can bring the upstream back.

@@ -54,7 +54,7 @@ func (c *toolCall) record() {
 		r.Outcome = "tool-error"
 	}
 	r.Request, r.Caller, r.Method, r.Name = c.req.ID, c.req.Caller, c.req.Method, c.req.Name
-	r.Upstream, r.Target = c.route.id, c.sent.Target
+	r.Upstream, r.Target, r.Listed = c.route.id, c.sent.Target, c.listed
 	r.Duration, r.UpstreamDuration = c.took, c.upstreamTook
 	c.g.observer.Record(r)
 }
@@ -116,6 +116,7 @@ func (c *toolCall) fail(e *upstream.Error) {
 	c.failed = &observe.Record{
 		Outcome: string(e.Outcome), Cause: string(e.Cause), HTTPStatus: e.HTTPStatus, Err: e.Err,
 		Canceled: e.Cause == upstream.Canceled || e.Cause == upstream.CanceledUnsent,
+		Retry:    f.words().retry, Words: f.text(),
 	}
 	c.reply.Result, c.reply.Type, c.reply.Revision = f.toolResult(c.g.serverInfo), mcp.ResultComplete, mcp.Modern
 }
@@ -134,9 +135,11 @@ func (c *toolCall) pass(e *wire.Error) {
 	if err != nil {
 		c.failed.Err = err
 		c.reply.Error, c.reply.Revision = &wire.Error{Code: e.Code, Message: withheldError}, mcp.Modern
+		c.failed.Words = withheldError
 		return
 	}
 	c.reply.Error, c.reply.Revision = passedError(raw, passed), mcp.Modern
+	c.failed.Words = c.reply.Error.Message
 }
 
 // withheldError is the message of a server's error whose own nobody could look into.

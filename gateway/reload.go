@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"mcp-gateway/gateway/config"
 	"mcp-gateway/gateway/front"
@@ -16,9 +17,12 @@ import (
 
 // A Diff says what a reload has done, by the ids of the upstreams and the names of the settings.
 type Diff struct {
-	Added, Removed, Changed, Kept []string // upstreams; changed are those that have begun anew
-	Settings                      []string // of all else, that have other values
-	Hash                          string   // of the configuration as it is now
+	Added    []string `json:"added,omitempty"`    // upstreams
+	Removed  []string `json:"removed,omitempty"`  // upstreams
+	Changed  []string `json:"changed,omitempty"`  // upstreams that have begun anew
+	Kept     []string `json:"kept,omitempty"`     // upstreams
+	Settings []string `json:"settings,omitempty"` // of all else, that have other values
+	Hash     string   `json:"hash"`               // of the configuration as it is now
 }
 
 // String is the diff for a log.
@@ -68,6 +72,11 @@ func (g *Gateway) Reload(anew ...string) (*Diff, error) {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
 	diff, err := g.reload(anew)
+	hash := ""
+	if diff != nil {
+		hash = diff.Hash
+	}
+	g.observer.Reloaded(time.Now(), hash, err)
 	if err != nil {
 		g.log.Error("not reloaded: the configuration is as it was", "error", err)
 		return nil, err
@@ -131,6 +140,9 @@ func unchangeable(before, now *config.Config) error {
 	if before.StateDir != now.StateDir {
 		return errors.New("state_dir cannot change while the gateway runs: it keeps keys and tokens there; restart it instead")
 	}
+	if before.Admin != now.Admin {
+		return errors.New("admin cannot change while the gateway runs; restart it instead")
+	}
 	if before.Listen == now.Listen {
 		return nil
 	}
@@ -176,6 +188,9 @@ func (g *Gateway) change(before, next *snapshot, keys [][]byte, ln net.Listener)
 		_ = g.ring.Rotate(keys)
 	}
 	g.setLevel(next.cfg)
+	if g.opts.Admin != nil {
+		g.admit(next.cfg)
+	}
 	g.snapshot.Store(next)
 	next.catalog.Replace()
 	old := g.front.Load()

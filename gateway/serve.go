@@ -77,6 +77,7 @@ func (g *Gateway) move(ln net.Listener) {
 // ends drains: new calls for shutdown_delay, running ones for shutdown_timeout, then everything is torn down. A closed cut
 // ends the drain early. It returns when nothing runs any more; an error names each process that could not be ended.
 func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{}) error {
+	endAdmin := g.openAdmin(g.opts.Admin)
 	snap := g.snapshot.Load()
 	for _, m := range snap.members {
 		m.Start()
@@ -86,7 +87,10 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{})
 	snap.catalog.Settled(grace)
 	cancel()
 
-	g.door = g.open(ln) // no reload runs yet
+	g.reloading.Lock()
+	g.door = g.open(ln)
+	g.reloading.Unlock()
+	g.opened.Store(true)
 	g.retiring.Go(g.reloads)
 	g.retiring.Go(g.watch)
 	// As the lines of the upstreams, it goes out on its own: a terminal that takes nothing holds up no call, and no end.
@@ -108,6 +112,7 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{})
 	_ = door.server.Close()
 	<-door.ended
 	err := errors.Join(failed, g.teardown())
+	endAdmin()
 	if err != nil {
 		g.log.Error("stopped, but not as it should be", "error", err)
 	} else {

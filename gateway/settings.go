@@ -29,6 +29,7 @@ func changedSettings(a, b *config.Config) []string {
 		{"stream_after", a.StreamAfter == b.StreamAfter},
 		{"watch", a.Watch == b.Watch},
 		{"log_level", a.LogLevel == b.LogLevel},
+		{"pprof", a.Pprof == b.Pprof},
 		{"admin_key", a.AdminKey.Equal(b.AdminKey)},
 		{"seal.keys", slices.EqualFunc(a.SealKeys, b.SealKeys, sameSecret)},
 	})

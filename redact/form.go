@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/base64"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 )
@@ -21,6 +22,13 @@ func aloneForms(text string) []form {
 	add(Mask, jsonForms(text)...)
 	add(Mask, percentForms(text)...)
 	add("", base64Forms(text)...)
+	// What was sent percent-encoded, in a form or as Basic credential, may come back encoded as a whole.
+	for _, sent := range []string{url.QueryEscape(text), url.PathEscape(text)} {
+		if sent != text {
+			add(Mask, percentForms(sent)...)
+			add("", base64Forms(sent)...)
+		}
+	}
 	return unique(list)
 }
 

@@ -58,6 +58,9 @@ func (k Known) forms() (everywhere, records []form) {
 		return nil, nil
 	}
 	alone := aloneForms(text)
+	for _, line := range linesOf(text) {
+		alone = append(alone, aloneForms(line)...)
+	}
 	if k.Userinfo {
 		alone = appendBasic(alone, text)
 	}
@@ -73,6 +76,22 @@ func (k Known) forms() (everywhere, records []form) {
 	default:
 		return append(alone, k.behind(text)...), nil
 	}
+}
+
+// linesOf are the lines of a text of several, such as a key in PEM, that are a secret by themselves: whatever is recorded line by
+// line shows them so. The lines around a key say nothing.
+func linesOf(text string) []string {
+	if !strings.Contains(text, "\n") {
+		return nil
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if len(line) >= minAlone && !Weak(line) && !strings.HasPrefix(line, "-----") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // behind returns the forms that have what gives a short credential away in front of it.

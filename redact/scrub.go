@@ -26,6 +26,8 @@ type Scrubber struct {
 	// Both are behind an atomic pointer, into which fmt does not walk: it shows what any other holds.
 	known atomic.Pointer[map[key]*entry]
 	live  atomic.Pointer[set]
+
+	replaced atomic.Uint64 // texts in which something was
 }
 
 // A set is immutable, so that readers need no lock.
@@ -151,8 +153,9 @@ func (s *Scrubber) JSON(text []byte, keep ...string) (clean []byte, err error) {
 	}
 	clean, _, err = rewriteJSON(view, found, keep)
 	if clean == nil && err == nil {
-		clean = text
+		return text, nil
 	}
+	s.replaced.Add(1)
 	return clean, err
 }
 
@@ -177,6 +180,7 @@ func (s *Scrubber) Definition(text []byte) (clean []byte, ok bool) {
 	case clean == nil:
 		return text, true
 	}
+	s.replaced.Add(1)
 	return clean, true
 }
 
@@ -202,6 +206,7 @@ func (s *Scrubber) Bytes(b []byte) []byte {
 	case clean == nil:
 		return b
 	}
+	s.replaced.Add(1)
 	return clean
 }
 
@@ -214,8 +219,12 @@ func (s *Scrubber) String(text string) string {
 	case clean == nil:
 		return text
 	}
+	s.replaced.Add(1)
 	return string(clean)
 }
+
+// Replaced counts the texts in which something was replaced.
+func (s *Scrubber) Replaced() uint64 { return s.replaced.Load() }
 
 // Holds reports whether text has something in it that Bytes would replace.
 func (s *Scrubber) Holds(text string) bool {

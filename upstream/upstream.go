@@ -92,6 +92,8 @@ type Status struct {
 	Revision string      // what the live session speaks, "" without one
 	Discover wire.Object // the server's capabilities, as server/discover tells them; zero without a session
 	Changes  Changes     // of all sessions
+	Failures uint64      // attempts to connect that have failed
+	Looping  bool        // its sessions end as soon as they have begun
 	Err      error       // why the last attempt or session ended; nil after a success
 }
 

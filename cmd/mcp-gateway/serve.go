@@ -63,6 +63,13 @@ func serve(cmd *cobra.Command, flags serveFlags) error {
 		return err
 	}
 	defer ln.Close()
+	var admin net.Listener
+	if cfg.Admin != "" {
+		if admin, err = listen(cfg.Admin); err != nil {
+			return fmt.Errorf("admin: %w", err)
+		}
+		defer admin.Close()
+	}
 
 	var reread func() (*config.Config, []config.Problem, error)
 	if flags.config != "" {
@@ -72,6 +79,7 @@ func serve(cmd *cobra.Command, flags serveFlags) error {
 	}
 	gw, err := gateway.New(cfg, gateway.Options{
 		Load:   reread,
+		Admin:  admin,
 		Banner: banner("http://" + displayHost(ln.Addr()) + cfg.Path),
 		Log:    cmd.ErrOrStderr(), LogJSON: flags.logFormat == "json", LogLevel: level, Status: cmd.OutOrStdout(),
 	})

@@ -154,12 +154,7 @@ func (c *Catalog) take(s *source, change func() (silent bool)) {
 
 // report is what the upstream contributes, and whether that has changed. c.mu must be held.
 func (c *Catalog) report(s *source) (r Report, news bool) {
-	r = Report{ID: s.ID, Prefix: s.Prefix, State: s.state, Err: s.err, Listed: s.listing != nil}
-	if l := s.listing; l != nil {
-		r.Revision, r.Invalid, r.Shown, r.Denied = l.revision, l.invalid+l.withheld, len(l.shown), len(l.tools)-len(l.shown)
-	} else {
-		r.Reason = s.absence()
-	}
+	r = s.report()
 	// What is on its way is news to nobody, and no change either: the next attempt may end as the last one did.
 	if r.State == upstream.Connecting || r.Reason == reasonListing {
 		return r, false
@@ -168,4 +163,26 @@ func (c *Catalog) report(s *source) (r Report, news bool) {
 		r.Invalid == s.last.Invalid && r.Reason == s.last.Reason
 	s.last = r
 	return r, !same
+}
+
+// Reports are what the upstreams contribute now, in the order of the list.
+func (c *Catalog) Reports() []Report {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	reports := make([]Report, len(c.sources))
+	for i, s := range c.sources {
+		reports[i] = s.report()
+	}
+	return reports
+}
+
+// report is what the source contributes. Catalog.mu must be held.
+func (s *source) report() Report {
+	r := Report{ID: s.ID, Prefix: s.Prefix, State: s.state, Err: s.err, Listed: s.listing != nil}
+	if l := s.listing; l != nil {
+		r.Revision, r.Invalid, r.Shown, r.Denied = l.revision, l.invalid+l.withheld, len(l.shown), len(l.tools)-len(l.shown)
+	} else {
+		r.Reason = s.absence()
+	}
+	return r
 }

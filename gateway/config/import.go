@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,18 +30,44 @@ type Variable struct {
 	For  string // where its value stood and what is known of it, in words; never the value
 }
 
+// LoadImport reads the client's file at path, or stdin where that is -, and imports it as Import does.
+func LoadImport(path string, stdin io.Reader) (*Imported, error) {
+	from, name := stdin, "standard input"
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, Problems{{File: path, Text: "cannot be read: " + plainCause(err)}}
+		}
+		defer f.Close()
+		from, name = f, path
+	}
+	data, err := io.ReadAll(io.LimitReader(from, maxImport+1))
+	if err != nil {
+		return nil, Problems{{File: name, Text: "cannot be read: " + plainCause(err)}}
+	}
+	return Import(name, data)
+}
+
 // Import makes a configuration from a client's file: mcpServers of Claude Desktop, Claude Code and Cursor, servers and inputs
 // of VS Code, JSON with or without comments. Name is the file's path: problems show it, and envFile and the workspace's folder are
 // found by it. Every credential, by name or by looks, becomes a reference to a variable. The error is Problems, every
 // one there is. Nothing is asked of any server, so that one over HTTP is taken for one with a handshake.
 func Import(name string, data []byte) (*Imported, error) {
 	i := newImporter(name)
-	i.read(string(data))
+	if i.read(string(data)); len(i.problems) == 0 {
+		i.protect()
+	}
 	i.clean()
+	out := &Imported{Notes: i.warnings}
+	if len(i.problems) == 0 {
+		if out.YAML = i.write(); len(out.YAML) > maxFile {
+			i.tooMuch()
+		}
+	}
 	if len(i.problems) > 0 {
 		return nil, i.problems
 	}
-	out := &Imported{YAML: i.write(), Notes: i.warnings, Variables: i.list()}
+	out.Variables = i.list()
 	for _, s := range i.servers {
 		if !s.off {
 			out.Upstreams++
@@ -106,7 +133,7 @@ func workspaceOf(name string) string {
 	return filepath.Dir(dir)
 }
 
-// read takes in all servers and then hides what is secret, since a name for it must not be one that is referred to.
+// read takes in all servers, as they are but for the references of clients.
 func (i *importer) read(text string) {
 	whole := place{node: &yaml.Node{}}
 	if len(text) > maxImport {
@@ -118,21 +145,34 @@ func (i *importer) read(text string) {
 		i.refuse(place{node: root}, "%s", fault)
 		return
 	}
-	lists := i.lists(place{node: root})
-	for _, at := range lists {
+	for _, at := range i.lists(place{node: root}) {
 		i.readServers(at)
 	}
-	if len(i.problems) > 0 {
-		return
+	if len(i.problems) == 0 && !slices.ContainsFunc(i.servers, func(s *server) bool { return !s.off && !s.left }) {
+		i.refuse(whole, "has no server that is switched on and has a place here: %s", reasons(i.warnings))
 	}
+	size := 0
+	for _, s := range i.servers {
+		for _, text := range s.texts() {
+			size += len(*text)
+		}
+	}
+	if size > maxFile { // looking for credentials takes time
+		i.tooMuch()
+	}
+}
+
+func (i *importer) tooMuch() {
+	i.refuse(place{node: &yaml.Node{}}, "makes a configuration of over %d KiB, which is refused: import it in parts", maxFile>>10)
+}
+
+// protect hides what is secret. It comes last, since a name for it must be none that the file has for others.
+func (i *importer) protect() {
 	for _, s := range i.servers {
 		i.hide(s)
 	}
 	i.spread()
 	i.name()
-	if !slices.ContainsFunc(i.servers, func(s *server) bool { return !s.off && !s.left }) {
-		i.refuse(whole, "has no server that is switched on and can be reached from here: %s", reasons(i.warnings))
-	}
 }
 
 func reasons(notes []Problem) string {
@@ -235,10 +275,11 @@ func freeID(name string, taken map[string]bool) string {
 func (i *importer) remark(s *server, at place, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	i.warn(at, "%s", text)
-	if inside, ok := strings.CutPrefix(at.path, s.at.path+"."); ok {
-		text = inside + " " + text
+	inside, ok := strings.CutPrefix(at.path, s.at.path+".")
+	if !ok {
+		inside = s.id
 	}
-	s.remarks = append(s.remarks, text)
+	s.remarks = append(s.remarks, inside+" "+text)
 }
 
 // clean takes out of what is said all that was hidden: a message quotes no credential by intention, and this holds where

@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -26,6 +27,7 @@ type variable struct {
 	name   string // "" until it is clear which names the file has for others
 	owner  string // id of the first server that refers to it
 	wanted string // what it would be called
+	used   bool   // by what was written
 	plain  bool   // a name that is there on any machine, and needs no setting
 	hidden redact.Secret
 	uses   []string
@@ -60,7 +62,7 @@ func isPlaceholder(r rune) bool { return r >= placeholders }
 // environment refers to a variable by the name that it has already.
 func (i *importer) environment(s *server, name, use string) string {
 	return i.refer(s, "env "+name, use, func(v *variable) {
-		v.name = name
+		v.name, v.plain = name, slices.Contains([]string{"HOME", "USERPROFILE", "PATH", "USER"}, name)
 		i.taken[name] = true
 	})
 }
@@ -149,7 +151,7 @@ func (i *importer) withDefault(s *server, name, text, use string) string {
 	switch {
 	case text == "":
 		hint += ", empty by default"
-	case !strings.Contains(text, "${") && !i.secretText(name, text):
+	case !strings.Contains(text, "${") && !secretText(name, text):
 		hint += ", by default " + quote(text)
 	}
 	if v := i.byKey["env "+name]; v != nil && !slices.Contains(v.hints, hint) {
@@ -170,11 +172,7 @@ func (i *importer) home(s *server, use string) string {
 	if runtime.GOOS == "windows" {
 		name = "USERPROFILE"
 	}
-	placeholder := i.environment(s, name, use)
-	if v := i.byKey["env "+name]; v != nil {
-		v.plain = true
-	}
-	return placeholder
+	return i.environment(s, name, use)
 }
 
 // readInputs reads what VS Code asks for, but never what a person answered, which is not in the file.
@@ -195,7 +193,7 @@ func (i *importer) readInputs(at place) {
 		if text := given["description"]; text != "" {
 			in.hints = append(in.hints, quote(text))
 		}
-		if text := given["default"]; text != "" && given["password"] != "true" && !i.secretText(given["id"], text) {
+		if text := given["default"]; text != "" && given["password"] != "true" && !secretText(given["id"], text) {
 			in.hints = append(in.hints, "by default "+quote(text))
 		}
 		i.inputs[given["id"]] = in
@@ -232,9 +230,11 @@ func owned(owner, name string) string {
 	return owner + "_" + name
 }
 
+var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
 // upperSnake makes the name of a variable of text.
 func upperSnake(text string) string {
-	words := strings.FieldsFunc(strings.ToUpper(text), func(r rune) bool { return r > unicode.MaxASCII || !publicRune(r) || r == '_' || r == '-' })
+	words := strings.FieldsFunc(strings.ToUpper(camel.ReplaceAllString(text, "${1}_${2}")), func(r rune) bool { return r > unicode.MaxASCII || !publicRune(r) || r == '_' || r == '-' })
 	name := strings.Join(words, "_")
 	if name == "" {
 		name = "VALUE"
@@ -246,7 +246,7 @@ func upperSnake(text string) string {
 func (i *importer) list() []Variable {
 	var list []Variable
 	for _, v := range i.variables {
-		if v.plain {
+		if v.plain || !v.used {
 			continue
 		}
 		list = append(list, Variable{Name: v.name, For: strings.Join(append(slices.Clone(v.uses), v.hints...), ", ")})

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"encoding/json"
 	"net/url"
 	"regexp"
 	"slices"
@@ -18,15 +19,17 @@ type label struct {
 	use    string // where it stands, in words
 	name   string // what it is the value of; "" where nothing says so
 	wanted string // what a variable for it would be called
+
+	argument bool
 }
 
 // hide replaces every credential of s by a placeholder.
 func (i *importer) hide(s *server) {
 	for n, e := range s.env {
-		s.env[n].value = i.hideValue(label{s, "the variable " + e.name, e.name, e.name}, e.value)
+		s.env[n].value = i.hideValue(label{server: s, use: "the variable " + e.name, name: e.name, wanted: e.name}, e.value)
 	}
 	i.hideArgs(s)
-	s.command = i.hideText(label{server: s, use: "the command", wanted: s.id + "_COMMAND_SECRET"}, s.command)
+	s.command = i.hideText(label{server: s, use: "the command", wanted: s.id + "_COMMAND_SECRET", argument: true}, s.command)
 	s.url = i.hideText(label{server: s, use: "the url", wanted: s.id + "_URL_KEY"}, s.url)
 	for n, h := range s.headers {
 		s.headers[n].value = i.hideHeader(s, h)
@@ -50,19 +53,19 @@ func (i *importer) literalSecret(l label, text string) string {
 	})
 }
 
-// secretText reports whether text, the value of name, is a credential as far as can be seen.
-func (i *importer) secretText(name, text string) bool {
-	return credentialVariable(name, text) && !harmless(name, text) || len(i.spans(text)) > 0 || found(name, text)
+// secretText reports whether text, the value of name, is a credential or has one in it as far as can be seen.
+func secretText(name, text string) bool {
+	return credentialVariable(name, text) && !harmless(name, text) || len(spans(text)) > 0 || given(text) || found(text, (*loader).variable)
 }
 
-// found reports whether the parser would take text for a credential, once it is in a configuration.
-func found(name, text string) bool {
+// found reports whether the parser will take text for a credential, by its looks, once it is in a configuration.
+func found(text string, as func(*loader, item)) bool {
 	l := newLoader("")
-	i := item{value: value{text: text}, at: place{node: &yaml.Node{}}}
-	if l.variable(i); len(name) == 0 {
-		l.suspect(i)
-	}
-	return slices.ContainsFunc(l.credentials(), func(k redact.Known) bool { return !strings.ContainsFunc(k.Text.Reveal(), isPlaceholder) })
+	as(l, item{value: value{text: text}, at: place{node: &yaml.Node{}}})
+	return slices.ContainsFunc(l.credentials(), func(k redact.Known) bool {
+		plain, err := url.PathUnescape(k.Text.Reveal())
+		return (err != nil || !strings.ContainsFunc(plain, isPlaceholder)) && !strings.ContainsFunc(k.Text.Reveal(), isPlaceholder)
+	})
 }
 
 // harmless reports whether a text with the name of a credential is none by what it says: a switch, a number of tokens, or a reference of a
@@ -97,22 +100,23 @@ func (i *importer) hideValue(l label, text string) string {
 	return i.hideText(l, text)
 }
 
-// hideText replaces what in text gives itself away, or all of it where the parser still sees a credential.
+// hideText replaces what in text is surely a credential, and all of text where it still seems to have one.
 func (i *importer) hideText(l label, text string) string {
 	var b strings.Builder
 	at := 0
-	for _, s := range i.spans(text) {
+	for _, s := range spans(text) {
 		part := l
-		part.use = l.use + ", in part"
-		if part.wanted = l.wanted; s.name != "" {
-			part.wanted = l.server.id + "_" + s.name
-		}
+		part.use, part.wanted = "part of "+l.use, l.server.id+"_"+s.name
 		b.WriteString(text[at:s.from])
 		b.WriteString(i.literalSecret(part, text[s.from:s.to]))
 		at = s.to
 	}
 	b.WriteString(text[at:])
-	if hidden := b.String(); !found(l.name, hidden) {
+	as := (*loader).variable
+	if l.argument {
+		as = (*loader).assigned // a package's name may well have the shape of a credential
+	}
+	if hidden := b.String(); !given(hidden) && !found(hidden, as) {
 		return hidden
 	}
 	return i.literalSecret(l, text)
@@ -122,7 +126,7 @@ func (i *importer) hideText(l label, text string) string {
 func (i *importer) hideArgs(s *server) {
 	flag := ""
 	for n, text := range s.args {
-		l := label{server: s, use: "an argument", wanted: s.id + "_SECRET"}
+		l := label{server: s, use: "an argument", wanted: s.id + "_SECRET", argument: true}
 		name, inline, both := strings.Cut(text, "=")
 		dashed := strings.HasPrefix(text, "-")
 		before := flag
@@ -152,7 +156,7 @@ func (i *importer) hideArg(l label, text string) string {
 		rest := strings.TrimLeft(value, " ")
 		return name + ":" + value[:len(value)-len(rest)] + i.hideHeader(l.server, setting{name, rest})
 	}
-	if !credentialVariable(l.name, text) && slices.ContainsFunc(strings.FieldsFunc(text, joint), redact.CredentialShape) && oneWord(text) && !ordinary(text) {
+	if !credentialVariable(l.name, text) && !onlyReference(text) && slices.ContainsFunc(strings.FieldsFunc(text, joint), redact.CredentialShape) && oneWord(text) && !ordinary(text) {
 		return i.literalSecret(l, text)
 	}
 	return i.hideValue(l, text)
@@ -160,23 +164,22 @@ func (i *importer) hideArg(l label, text string) string {
 
 func joint(r rune) bool { return r == '-' || r == '_' || r == '.' }
 
-var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]* +`)
+var scheme = regexp.MustCompile(`^(?i:bearer|basic|token|apikey|digest) +`)
 
 // hideHeader hides the value of a header but for its scheme.
 func (i *importer) hideHeader(s *server, h setting) string {
-	name := strings.TrimPrefix(strings.ToUpper(h.name), "X-")
-	l := label{s, "the header " + h.name, h.name, s.id + "_" + name}
-	if credentialVariable(h.name, h.value) && !harmless(h.name, h.value) {
-		begin := scheme.FindString(h.value)
-		if rest := h.value[len(begin):]; rest != "" && !onlyReference(rest) {
-			if strings.HasPrefix(strings.ToLower(begin), "bearer") {
-				l.wanted = s.id + "_TOKEN"
-			}
-			return begin + i.literalSecret(l, rest)
-		}
+	l := label{server: s, use: "the header " + h.name, name: h.name, wanted: s.id + "_" + strings.TrimPrefix(strings.ToUpper(h.name), "X-")}
+	begin := scheme.FindString(h.value)
+	rest := h.value[len(begin):]
+	switch {
+	case onlyReference(rest) || harmless(h.name, rest):
 		return h.value
-	}
-	if redact.CredentialShape(h.value) && !ordinary(h.value) && oneWord(h.value) {
+	case redact.CredentialName(h.name):
+		if strings.HasPrefix(strings.ToLower(begin), "bearer") {
+			l.wanted = s.id + "_TOKEN"
+		}
+		return begin + i.literalSecret(l, rest)
+	case shapedPart(h.value):
 		return i.literalSecret(l, h.value)
 	}
 	return i.hideText(l, h.value)
@@ -188,30 +191,38 @@ type span struct {
 	name     string
 }
 
-var givesAway = []*regexp.Regexp{
-	// A pair, in JSON, a connection string or a command line. A value in quotes ends with them.
-	regexp.MustCompile(`([A-Za-z][A-Za-z0-9_.-]*)\\?["']?\s*[:=]\s*(?:\\?["'](?:(?i:bearer|basic|token) +)?([^"'\\]+)|(?:(?i:bearer|basic|token) +)?([^\s"'\\,;&{}()\[\]]+))`),
-	regexp.MustCompile(`(?:^|\s)--?([A-Za-z][A-Za-z0-9_-]*)\s+(?:["']([^"']+)["']|([^\s"'-][^\s"']*))`),
-	regexp.MustCompile(`(?i)\b(bearer|basic) +()([A-Za-z0-9._~+/=-]{8,})`),
-	regexp.MustCompile(`()()\b((?:` + strings.Join(tokenStarts, "|") + `)[A-Za-z0-9_.-]{12,})`),
+var (
+	// pairs are names beside values, in a connection string, a command line, or JSON in a string.
+	pairs = []*regexp.Regexp{
+		regexp.MustCompile(`([A-Za-z][A-Za-z0-9_.-]*)[\\"']*\s*[:=]\s*[\\"']*(?:(?i:bearer|basic|token) +)?([^\s"'\\;&]+)`),
+		regexp.MustCompile(`(?:^|\s)--?([A-Za-z][A-Za-z0-9_-]*)\s+["']?([^\s"'-][^\s"']*)`),
+	}
+	jsonPair = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"\s*:\s*"(?:(?i:bearer|basic|token) +)?((?:[^"\\]|\\.)*)"`)
+	// tokens are known by what stands before them, or by how they begin.
+	tokens = []*regexp.Regexp{
+		regexp.MustCompile(`()(?i:\b(?:bearer|basic) +)([A-Za-z0-9._~+/=-]{8,})`),
+		regexp.MustCompile(`()\b((?:` + strings.Join(tokenStarts, "|") + `)[A-Za-z0-9_.-]{12,})`),
+	}
+)
+
+// given reports whether a name in text gives what stands beside it away as a credential.
+func given(text string) bool {
+	for _, expression := range pairs {
+		if len(matches(expression, text)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
-// spans finds the credentials in text that what stands beside them gives away, in order and apart.
-func (i *importer) spans(text string) []span {
+// spans finds the credentials in text whose ends are sure, in order and apart.
+func spans(text string) []span {
 	list := urlSpans(text)
-	for _, expression := range givesAway {
-		for _, m := range expression.FindAllStringSubmatchIndex(text, -1) {
-			s := span{from: m[4], to: m[5], name: text[m[2]:m[3]]}
-			if s.from < 0 || s.from == s.to {
-				s.from, s.to = m[6], m[7]
-			}
-			if s.name == "" || strings.EqualFold(s.name, "bearer") || strings.EqualFold(s.name, "basic") {
-				s.name = "TOKEN"
-			}
-			if part := text[s.from:s.to]; credentialVariable(s.name, part) && !harmless(s.name, part) && !onlyReference(part) {
-				list = append(list, s)
-			}
-		}
+	if json.Valid([]byte(text)) {
+		list = append(list, matches(jsonPair, text)...)
+	}
+	for _, expression := range tokens {
+		list = append(list, matches(expression, text)...)
 	}
 	slices.SortStableFunc(list, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
 	end := 0
@@ -224,99 +235,57 @@ func (i *importer) spans(text string) []span {
 	})
 }
 
-// urlSpans finds what the parser would take for credentials in the urls of text: userinfo, and parts of path and query.
-func urlSpans(text string) []span {
+// matches are the second groups of expression, each the value of what the first group names.
+func matches(expression *regexp.Regexp, text string) []span {
 	var list []span
-	for from := 0; ; {
-		n := strings.Index(text[from:], "://")
-		if n < 0 {
-			return list
+	for _, m := range expression.FindAllStringSubmatchIndex(text, -1) {
+		s := span{m[4], m[5], cmp.Or(text[m[2]:m[3]], "TOKEN")}
+		if strings.EqualFold(s.name, "Authorization") {
+			s.name = "TOKEN"
 		}
-		from += n + len("://")
-		end := len(text)
-		if n := strings.IndexAny(text[from:], " \t\r\n\"'`<>"); n >= 0 {
-			end = from + n
-		}
-		list = append(list, partSpans(text, from, end)...)
-	}
-}
-
-func partSpans(text string, from, end int) []span {
-	var list []span
-	add := func(s span) {
-		if s.from < s.to && !onlyReference(text[s.from:s.to]) {
+		if part := text[s.from:s.to]; credentialVariable(s.name, part) && !harmless(s.name, part) && !onlyReference(part) {
 			list = append(list, s)
 		}
-	}
-	host := from
-	authority := from + segment(text[from:end], "/?#")
-	if at := strings.LastIndexByte(text[from:authority], '@'); at >= 0 {
-		host = from + at + 1
-		if user := strings.IndexByte(text[from:host-1], ':'); user >= 0 {
-			add(span{from + user + 1, host - 1, "PASSWORD"})
-			if redact.CredentialShape(text[from : from+user]) {
-				add(span{from, from + user, "USER_TOKEN"})
-			}
-		} else {
-			add(span{from, host - 1, "USER_TOKEN"})
-		}
-	}
-	path := host + segment(text[host:end], "?#")
-	for at := host + segment(text[host:path], "/"); at < path; {
-		to := at + 1 + segment(text[at+1:path], "/")
-		if part := text[at+1 : to]; shapedPart(part) {
-			add(span{at + 1, to, "URL_KEY"})
-		}
-		at = to
-	}
-	for at := path; at < end; {
-		to := at + 1 + segment(text[at+1:end], "&#?")
-		equals := at + 1 + segment(text[at+1:to], "=")
-		name, err := url.QueryUnescape(text[at+1 : equals])
-		if err != nil {
-			name = ""
-		}
-		switch {
-		case equals < to && (redact.CredentialName(name) || shapedPart(text[equals+1:to])):
-			add(span{equals + 1, to, cmp.Or(name, "URL_KEY")})
-		case shapedPart(text[at+1 : equals]):
-			add(span{at + 1, equals, "URL_KEY"})
-		}
-		at = to
 	}
 	return list
 }
 
-// segment is how long text is before the first of ends.
-func segment(text, ends string) int {
-	if n := strings.IndexAny(text, ends); n >= 0 {
-		return n
-	}
-	return len(text)
-}
-
-func shapedPart(text string) bool { return redact.CredentialShape(text) && !ordinary(text) }
-
 // spread hides each secret also where it stands elsewhere, beside nothing that gives it away.
 func (i *importer) spread() {
-	var pairs []string
+	var replaced []string
 	for _, v := range slices.SortedFunc(slices.Values(i.variables), func(a, b *variable) int {
 		return cmp.Compare(len(b.hidden.Reveal()), len(a.hidden.Reveal()))
 	}) {
 		if text := v.hidden.Reveal(); len(text) >= 8 && !redact.Weak(text) {
-			pairs = append(pairs, text, string(rune(placeholders+v.index)))
+			replaced = append(replaced, text, string(rune(placeholders+v.index)))
 		}
 	}
-	replacer := strings.NewReplacer(pairs...)
+	replacer := strings.NewReplacer(replaced...)
 	for _, s := range i.servers {
-		s.command, s.cwd, s.url, s.bearer = replacer.Replace(s.command), replacer.Replace(s.cwd), replacer.Replace(s.url), replacer.Replace(s.bearer)
-		for n := range s.args {
-			s.args[n] = replacer.Replace(s.args[n])
-		}
-		for _, list := range [][]setting{s.env, s.headers} {
-			for n := range list {
-				list[n].value = replacer.Replace(list[n].value)
+		l := label{server: s, use: "a text with $ before a reference", wanted: s.id + "_TEXT"}
+		for _, text := range s.texts() {
+			*text = replacer.Replace(*text)
+			if dollarReference.MatchString(*text) {
+				*text = i.literalSecret(l, *text)
 			}
 		}
 	}
+}
+
+// dollarReference is what no configuration can say: there $${ is a literal ${.
+var dollarReference = regexp.MustCompile(`\$[\x{100000}-\x{10ffff}]`)
+
+// texts are all values of s that may have placeholders.
+func (s *server) texts() []*string {
+	list := []*string{&s.command, &s.cwd, &s.url, &s.bearer}
+	for n := range s.args {
+		list = append(list, &s.args[n])
+	}
+	for n := range s.env {
+		list = append(list, &s.env[n].value)
+	}
+	for n := range s.headers {
+		list = append(list, &s.headers[n].value)
+	}
+	return list
 }

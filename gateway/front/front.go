@@ -117,7 +117,9 @@ type Front struct {
 	end      context.CancelCauseFunc
 	sessions *sessions
 	ending   chan struct{} // closed when the listening ends
-	endOnce  sync.Once
+	// listening counts the streams of who listens.
+	listening *atomic.Int64
+	endOnce   sync.Once
 	// admitting is closed and replaced when Config.Admits has other answers.
 	admitting atomic.Pointer[chan struct{}]
 	discover  []byte // the result of server/discover
@@ -131,10 +133,11 @@ func New(cfg Config) *Front {
 	}
 	f := &Front{cfg: cfg, ids: newRequestIDs(), ending: make(chan struct{})}
 	if before := cfg.Before; before != nil {
-		f.sessions, f.flights, f.base, f.end = before.sessions, before.flights, before.base, before.end
+		f.sessions, f.flights, f.base, f.end, f.listening = before.sessions, before.flights, before.base, before.end, before.listening
 	} else {
 		f.sessions, f.flights = newSessions(maxEnded), newFlights()
 		f.base, f.end = context.WithCancelCause(context.Background())
+		f.listening = new(atomic.Int64)
 	}
 	f.cfg.Before = nil // which must not live as long as this one
 	f.admitting.Store(new(make(chan struct{})))
@@ -183,6 +186,9 @@ func RefuseShutdown(w http.ResponseWriter) {
 // EndStreams ends all listening, for good: a modern client's with its result, a legacy session's by the stream's end. Calls are
 // served as before. Who begins to listen afterwards is acknowledged and ended at once. It returns without waiting.
 func (f *Front) EndStreams() { f.endOnce.Do(func() { close(f.ending) }) }
+
+// Listening is how many streams clients hold open to listen, here and at the fronts before this one.
+func (f *Front) Listening() int { return int(f.listening.Load()) }
 
 // Readmit ends the listening of callers that Config.Admits no longer admits.
 func (f *Front) Readmit() { close(*f.admitting.Swap(new(make(chan struct{})))) }

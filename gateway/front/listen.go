@@ -58,6 +58,8 @@ func (f *Front) serveListeners(next http.Handler) http.Handler {
 
 // serve is the whole stream.
 func (l *listener) serve(ctx context.Context) {
+	l.f.listening.Add(1)
+	defer l.f.listening.Add(-1)
 	if l.over != nil {
 		defer l.f.sessions.detach(l.session.id, l)
 	}

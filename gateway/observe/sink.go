@@ -1,7 +1,3 @@
-// Package observe turns what the gateway does into records that a person or a machine reads.
-//
-// [Observer.Record] takes one [Record] for each call, after its caller has been answered. Log lines go through a [Sink],
-// which never keeps its writer waiting: a stuck standard output stops no call.
 package observe
 
 import (

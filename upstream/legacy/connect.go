@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"mcp-gateway/internal/mcp"
@@ -64,7 +65,22 @@ var errSessionEnded = errors.New("the server has ended the session")
 type piped struct{ *pipe.Pipe }
 
 func (p piped) Call(ctx context.Context, req *upstream.Request) (*wire.Message, error) {
+	if req.Header != nil {
+		ctx = context.WithValue(ctx, headerKey{}, req.Header)
+	}
 	return p.Pipe.Call(ctx, req.Method, req.Params.Raw(), req.Notify, req.Hold)
+}
+
+// headerKey asks the ctx of a frame for the header of the call that it is.
+type headerKey struct{}
+
+// forward adds what of a call's header servers of these revisions may know: what the client sent for them. What is in dst stays.
+func forward(dst, header http.Header) {
+	for name, values := range header {
+		if _, own := dst[name]; !own && !strings.HasPrefix(name, mcp.HeaderParamPrefix) {
+			dst[name] = values
+		}
+	}
 }
 
 func (p piped) agreed(string) {}

@@ -67,6 +67,7 @@ func (c *httpConn) launch(ctx context.Context, req *upstream.Request) (*flight, 
 		f.reports = make(chan upstream.Notification, reportRoom)
 	}
 	f.request = c.request(f.id, req.Method, params, req.Resend)
+	forward(f.request.Header, req.Header)
 	f.request.Notify = func(n upstream.Notification) { c.notified(f, n) }
 	f.over, f.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	if f.token != nil {

@@ -166,6 +166,9 @@ func (x *exchanged) Read() ([]byte, error) {
 func (x *exchanged) Send(ctx context.Context, frame []byte) error {
 	header := x.header()
 	header["Content-Type"] = []string{"application/json"}
+	if call, ok := ctx.Value(headerKey{}).(http.Header); ok {
+		forward(header, call)
+	}
 	return x.posts.Post(ctx, &exchange.Request{Body: frame, Header: header, Resend: new(upstream.Budget)})
 }
 

@@ -121,6 +121,7 @@ func (l *Link[S]) dial() outcome {
 // fail judges an attempt that failed. mu is held.
 func (l *Link[S]) fail(s S, err error) outcome {
 	l.attempts++
+	l.status.Failures = l.attempts
 	_, held := errors.AsType[*process.HeldError](err)
 	if held {
 		l.session, l.owned = s, true
@@ -223,14 +224,15 @@ func (l *Link[S]) replace() bool {
 		}
 		return false
 	}
+	l.mu.Lock()
+	renew := l.renew
+	l.status.Looping = lived < settled && l.short+1 >= crashes
+	l.mu.Unlock()
 	if lived >= settled {
 		l.short = 0
 		l.pause.Reset()
 		return true
 	}
-	l.mu.Lock()
-	renew := l.renew
-	l.mu.Unlock()
 	if renew && l.served.Load() {
 		return true // a server may end a session that it has served, however often: the next one costs a handshake
 	}
