@@ -45,6 +45,7 @@ type toolCall struct {
 
 	failed             *observe.Record // what a failure adds to the record; nil where there was none
 	listed             bool            // the tool is in its upstream's listing
+	waited             bool            // for a listing
 	toolFailed         bool            // by the tool's own account
 	took, upstreamTook time.Duration   // from arrival until the answer was ready; of it, the upstream's part
 }
@@ -66,6 +67,10 @@ func (g *Gateway) callTool(ctx context.Context, snap *snapshot, req *front.Reque
 	var resp *upstream.Response
 	if err == nil {
 		refusal, err = c.prepare(ctx)
+	}
+	if next := g.snapshot.Load(); next != snap && c.waited {
+		// What it has waited for ends with a catalog that is replaced. Nothing was sent yet.
+		return g.callTool(arrived, next, req)
 	}
 	if refusal != nil {
 		return refusal
@@ -142,6 +147,7 @@ func (c *toolCall) tool(ctx context.Context) (*catalog.Tool, *front.Reply, error
 	if tool != nil || !view.Listed(c.route.id) {
 		return tool, nil, nil
 	}
+	c.waited = true
 	c.snap.catalog.Relist(ctx, c.route.id)
 	view = c.snap.catalog.View()
 	tool = view.Tool(c.route.id, c.sent.Target)
@@ -161,6 +167,7 @@ func (c *toolCall) listing(ctx context.Context) (*catalog.View, error) {
 	if view.Listed(c.route.id) || c.req.Header == nil {
 		return view, nil
 	}
+	c.waited = true
 	c.snap.catalog.Await(ctx, c.route.id)
 	view = c.snap.catalog.View()
 	until, _ := upstream.WaitUntil(ctx)

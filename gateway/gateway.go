@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcp-gateway/auth"
 	"mcp-gateway/gateway/catalog"
 	"mcp-gateway/gateway/config"
 	"mcp-gateway/gateway/front"
@@ -68,9 +69,9 @@ type Gateway struct {
 	wanted chan struct{} // capacity 1: a reload
 	failed chan error    // capacity 1: why requests cannot come in any more
 
-	reloading sync.Mutex         // one at a time; guards door and leaving
-	door      *door              // where requests come in; nil before Run
-	leaving   map[string]*member // by id: the last that a reload has had no place for
+	reloading sync.Mutex         // one at a time; guards doors and leaving
+	doors     []*door            // where requests come in, the last, and those before it that finish their calls; none before Run
+	leaving   map[string]*member // by id: the last with a process that a reload has had no place for
 	retiring  sync.WaitGroup     // what reloads have no place for
 
 	mu   sync.Mutex           // guards held
@@ -136,7 +137,7 @@ func (g *Gateway) build(cfg *config.Config, before *snapshot, anew []string) (*s
 		if m == nil || m.spec != spec(u) || m.givenUp() || slices.Contains(anew, u.ID) {
 			e, err := g.makeEngine(u, parts{log: g.log, scrubber: g.scrubber, stateDir: cfg.StateDir})
 			if err != nil {
-				next.forget()
+				g.discard(before, next)
 				return nil, err
 			}
 			heir := newMember(u, e)
@@ -180,11 +181,11 @@ func (g *Gateway) frontConfig(cfg *config.Config) front.Config {
 	return front.Config{
 		Dispatch: g.dispatch,
 		Ring:     g.ring,
-		Authenticate: func(r *http.Request) (string, error) {
+		Authenticate: func(r *http.Request) (front.Caller, error) {
 			caller, err := g.snapshot.Load().cfg.Callers.Authenticate(r)
-			return caller.Name, err
+			return front.Caller(caller), err
 		},
-		Admits: func(caller string) bool { return g.snapshot.Load().cfg.Callers.Has(caller) },
+		Admits: func(caller front.Caller) bool { return g.snapshot.Load().cfg.Callers.Has(auth.Caller(caller)) },
 		Changes: func(caller string) (uint64, <-chan struct{}) {
 			return g.snapshot.Load().catalog.Changes(caller)
 		},

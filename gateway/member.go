@@ -59,7 +59,7 @@ func (m *member) blames(e *upstream.Error) bool {
 	switch e.Cause {
 	case upstream.ClosedByGateway:
 		return m.leaving.Load()
-	case upstream.Reconnecting, upstream.Unreachable:
+	case upstream.ConnectingStill, upstream.Reconnecting, upstream.Unreachable:
 		status, _ := m.Status()
 		return m.replaces && e.Outcome == upstream.NotSent && status.Session == 0
 	}

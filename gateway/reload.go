@@ -92,10 +92,7 @@ func (g *Gateway) reload(anew []string) (*Diff, error) {
 	if g.opts.Load == nil {
 		return nil, errors.New("there is no configuration file to read: start with -c FILE")
 	}
-	cfg, warnings, err := g.opts.Load()
-	for _, w := range warnings {
-		g.log.Warn("configuration", "warning", w.String())
-	}
+	cfg, err := g.load()
 	if err != nil {
 		return nil, err
 	}
@@ -116,20 +113,53 @@ func (g *Gateway) reload(anew []string) (*Diff, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = g.release() // what still cannot be ended keeps its place
 	diff := diffOf(before, next)
 	var ln net.Listener
-	if cfg.Listen != before.cfg.Listen && g.door != nil {
+	if cfg.Listen != before.cfg.Listen && len(g.doors) > 0 {
 		if ln, err = net.Listen("tcp", cfg.Listen); err != nil {
-			next.forget()
+			g.discard(before, next)
 			return nil, fmt.Errorf("listening on %s: %w", cfg.Listen, err)
 		}
 	}
+	_ = g.release() // what still cannot be ended keeps its place
 	// Nothing fails from here on.
 	g.launch(before, next)
 	g.change(before, next, keys, ln)
 	g.retire(before, next)
 	return diff, nil
+}
+
+// load reads the configuration. A file that nothing comes out of ends no end of the gateway.
+func (g *Gateway) load() (*config.Config, error) {
+	type loaded struct {
+		cfg      *config.Config
+		warnings []config.Problem
+		err      error
+	}
+	done := make(chan loaded, 1)
+	go func() {
+		cfg, warnings, err := g.opts.Load()
+		done <- loaded{cfg, warnings, err}
+	}()
+	select {
+	case l := <-done:
+		for _, w := range l.warnings {
+			g.log.Warn("configuration", "warning", w.String())
+		}
+		return l.cfg, l.err
+	case <-g.life.Done():
+		return nil, errStopping
+	}
+}
+
+// discard ends what was built for a snapshot that is not to be. Nothing of it has been started.
+func (g *Gateway) discard(before, next *snapshot) {
+	for _, m := range next.members {
+		if before == nil || before.member(m.id) != m {
+			_ = m.Close() // there is nothing that could not be ended
+		}
+	}
+	next.forget()
 }
 
 // ErrUnknownUpstream is for an id that the configuration does not have.
@@ -162,12 +192,17 @@ func (g *Gateway) launch(before, next *snapshot) {
 		if old == m {
 			continue
 		}
-		if old == nil {
+		if old == nil || !old.child {
 			old = g.leaving[m.id]
 		}
-		if old != nil && old.child && m.child {
+		switch {
+		case !m.child:
+		case old != nil:
 			m.replaces, m.after = true, old.gone
 			continue // its turn comes when the other has ended
+		case g.holds(m.id):
+			m.Refuse(errHeld)
+			continue
 		}
 		m.Start()
 		started = append(started, m.id)
@@ -229,7 +264,9 @@ func (g *Gateway) retire(before, next *snapshot) {
 	var ending sync.WaitGroup
 	for _, m := range before.members {
 		if next.member(m.id) != m {
-			g.leaving[m.id] = m
+			if m.child {
+				g.leaving[m.id] = m
+			}
 			ending.Go(func() { g.part(ctx, m) })
 		}
 	}
@@ -258,37 +295,50 @@ func (g *Gateway) part(ctx context.Context, m *member) {
 	g.held[m.id] = append(g.held[m.id], m)
 }
 
+// errHeld is why nothing is started in the place of a process that is still there.
+var errHeld = errors.New("another process of this upstream could not be ended; the log says which, and the next reload tries again")
+
 // follow starts a member once the one before it has ended. Beside a process that could not be ended nothing is started.
 func (g *Gateway) follow(m *member) {
 	<-m.after
-	g.mu.Lock()
-	held := len(g.held[m.id]) > 0
-	g.mu.Unlock()
 	switch {
-	case held:
-		m.Refuse(errors.New("another process of this upstream could not be ended; the log says which"))
+	case g.holds(m.id):
+		m.Refuse(errHeld)
 	case g.life.Err() == nil && !m.leaving.Load():
 		m.Start()
 	}
 }
 
-// release tries again to end what earlier reloads could not.
+// holds reports whether a process of that id could not be ended.
+func (g *Gateway) holds(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.held[id]) > 0
+}
+
+// release tries again to end what earlier reloads could not. What it has ended is held no more.
 func (g *Gateway) release() error {
 	g.mu.Lock()
-	held := g.held
-	g.held = map[string][]*member{}
-	g.mu.Unlock()
-	var errs []error
-	for id, members := range held {
-		for _, m := range members {
-			if err := m.Close(); err != nil {
-				errs = append(errs, err)
-				g.mu.Lock()
-				g.held[id] = append(g.held[id], m)
-				g.mu.Unlock()
-			}
-		}
+	var held []*member
+	for _, members := range g.held {
+		held = append(held, members...)
 	}
+	g.mu.Unlock()
+	errs := make([]error, len(held))
+	var ending sync.WaitGroup
+	for i, m := range held {
+		ending.Go(func() {
+			if errs[i] = m.Close(); errs[i] != nil {
+				return
+			}
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if g.held[m.id] = slices.DeleteFunc(g.held[m.id], func(other *member) bool { return other == m }); len(g.held[m.id]) == 0 {
+				delete(g.held, m.id)
+			}
+		})
+	}
+	ending.Wait()
 	return errors.Join(errs...)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcp-gateway/gateway/config"
+	"mcp-gateway/gateway/front"
 	"mcp-gateway/policy"
 	"mcp-gateway/redact"
 	"mcp-gateway/upstream"
@@ -99,7 +100,7 @@ func (r *runner) tell(what string) {
 }
 
 func (r *runner) Start()       { r.tell("start") }
-func (r *runner) Refuse(error) { r.tell("refuse") }
+func (r *runner) Refuse(error) { r.state = upstream.Held; r.tell("refuse") }
 func (r *runner) Close() error {
 	err := error(nil)
 	if r.close != nil {
@@ -299,6 +300,101 @@ func TestCallsDuringAReload(t *testing.T) {
 		close(release)
 		if got := <-running; !strings.Contains(got, "a1") {
 			t.Errorf("the running call: %s", got)
+		}
+	})
+}
+
+// Neither a server at a url in between nor any number of other reloads lets a second process of an id start beside the first.
+func TestOneProcessOfAnIDByWayOfAURL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan struct{})
+		text := "upstreams: {a: {command: a}}"
+		g, told := reloading(t, &text, func(r *runner) {
+			if r.name == "a1" {
+				r.close = func() error { <-ended; return nil }
+			}
+		})
+		told()
+		for _, text = range []string{"upstreams: {a: {url: 'http://a/'}}", "upstreams: {a: {command: c}}"} {
+			if _, err := g.Reload(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := told(); got != "a2 start, a2 close" {
+			t.Errorf("before the first has ended: %s", got)
+		}
+		close(ended)
+		if got := told(); got != "a1 close, a3 start" {
+			t.Errorf("once it has ended: %s", got)
+		}
+	})
+}
+
+func TestAHeldProcessKeepsItsID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := errors.New("it is still there")
+		text := "upstreams: {a: {command: a}, b: {command: b}}"
+		g, told := reloading(t, &text, func(r *runner) {
+			if r.name == "a1" {
+				r.close = func() error { return held }
+			}
+		})
+		for _, text = range []string{"upstreams: {b: {command: b}}", "upstreams: {b: {command: b, timeout: 9s}}", "upstreams: {b: {command: b}, a: {command: a}}"} {
+			synctest.Wait()
+			if _, err := g.Reload(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := told(); !strings.HasSuffix(got, "a1 held, a2 refuse") || strings.Contains(got, "a2 start") {
+			t.Errorf("beside a held process: %s", got)
+		}
+		held = nil
+		if _, err := g.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if got := told(); got != "a1 close, a2 close, a3 start" {
+			t.Errorf("once it is gone: %s", got)
+		}
+	})
+}
+
+func TestAReloadThatFailsLateLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := "upstreams: {a: {command: a}}"
+		g, told := reloading(t, &text, nil)
+		told()
+		g.doors = []*door{{}} // as if it served
+		text = "listen: 192.0.2.1:1\ninsecure: true\nupstreams: {a: {command: a}, b: {command: b}}"
+		if _, err := g.Reload(); err == nil {
+			t.Error("reloaded to an address that is not this machine's")
+		}
+		if got := told(); got != "b1 close" {
+			t.Errorf("it left %s", got)
+		}
+	})
+}
+
+// What waits for a listing of a catalog that a reload replaces asks the next one, since nothing was sent.
+func TestAWaitingCallSurvivesAReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := "upstreams: {a: {command: a}}"
+		var a *runner
+		g, _ := reloading(t, &text, func(r *runner) { a = r })
+		a.fake.mu.Lock()
+		a.tools = "" // it never lists again, until it is told to
+		a.fake.mu.Unlock()
+		called := make(chan *front.Reply, 1)
+		go func() { called <- callTool(t, g, `{"name":"a__new"}`) }()
+		synctest.Wait() // it waits for a listing that has the name
+		a.fake.mu.Lock()
+		a.tools = `{"tools":[{"name":"t"},{"name":"new"}]}`
+		a.fake.mu.Unlock()
+		text = "upstreams: {a: {command: a}}\nkeepalive: 9s"
+		if _, err := g.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-called; r.Error != nil {
+			t.Errorf("the call: %v", r.Error)
 		}
 	})
 }

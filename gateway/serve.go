@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,12 +33,13 @@ const (
 // A door is a listener and the server behind it.
 type door struct {
 	server *http.Server
-	ended  chan struct{} // closed when the server takes no connections any more
+	served chan struct{} // closed when the server takes no connections any more
+	ended  chan struct{} // closed when a reload has done with it
 }
 
 // open serves requests that come in on ln.
 func (g *Gateway) open(ln net.Listener) *door {
-	d := &door{ended: make(chan struct{})}
+	d := &door{served: make(chan struct{}), ended: make(chan struct{})}
 	d.server = &http.Server{
 		Handler:           http.HandlerFunc(g.serveHTTP),
 		BaseContext:       g.front.Load().BaseContext,
@@ -47,7 +49,7 @@ func (g *Gateway) open(ln net.Listener) *door {
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 	}
 	go func() {
-		defer close(d.ended)
+		defer close(d.served)
 		if err := d.server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			select {
 			case g.failed <- fmt.Errorf("serving on %s: %w", ln.Addr(), err):
@@ -60,17 +62,42 @@ func (g *Gateway) open(ln net.Listener) *door {
 
 // move serves at another address from here on. At the one before no connection is taken any more, and its calls finish.
 func (g *Gateway) move(ln net.Listener) {
-	before := g.door
-	g.door = g.open(ln)
+	before := g.doors[len(g.doors)-1]
+	g.doors = slices.DeleteFunc(g.doors, func(d *door) bool {
+		select {
+		case <-d.ended:
+			return true
+		default:
+			return false
+		}
+	})
+	g.doors = append(g.doors, g.open(ln))
 	limit := g.snapshot.Load().cfg.ShutdownTimeout
 	g.retiring.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		if before.server.Shutdown(ctx) != nil {
-			_ = before.server.Close()
-		}
-		<-before.ended
+		before.shut(ctx)
+		_ = before.server.Close()
+		close(before.ended)
 	})
+}
+
+// shut takes no connection any more and waits for the calls that run. It reports whether all have finished.
+func (d *door) shut(ctx context.Context) bool {
+	finished := d.server.Shutdown(ctx) == nil
+	<-d.served
+	return finished
+}
+
+// shutAll is shut for each.
+func shutAll(ctx context.Context, doors []*door) bool {
+	finished := make([]bool, len(doors))
+	var shutting sync.WaitGroup
+	for i, d := range doors {
+		shutting.Go(func() { finished[i] = d.shut(ctx) })
+	}
+	shutting.Wait()
+	return !slices.Contains(finished, false)
 }
 
 // Run starts every upstream, serves on ln as soon as each has listed or failed or start_grace has passed, and when ctx
@@ -88,7 +115,7 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{})
 	cancel()
 
 	g.reloading.Lock()
-	g.door = g.open(ln)
+	g.doors = []*door{g.open(ln)}
 	g.reloading.Unlock()
 	g.opened.Store(true)
 	g.retiring.Go(g.reloads)
@@ -103,14 +130,16 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{})
 	// A reload ends in whatever phase it is; the door that it leaves is the one that is closed.
 	g.end()
 	g.reloading.Lock()
-	door := g.door
+	doors := g.doors
 	g.reloading.Unlock()
 	if failed == nil {
-		g.drain(door.server, cut)
+		g.drain(doors, cut)
 	}
 	// A client that takes nothing must not hold up the ending of the children.
-	_ = door.server.Close()
-	<-door.ended
+	for _, d := range doors {
+		_ = d.server.Close()
+		<-d.served
+	}
 	err := errors.Join(failed, g.teardown())
 	endAdmin()
 	if err != nil {
@@ -127,7 +156,7 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener, cut <-chan struct{})
 func (g *Gateway) Log() *slog.Logger { return g.log }
 
 // drain ends the serving: whoever sends requests here is told to stop, then the door closes, then the running calls finish.
-func (g *Gateway) drain(server *http.Server, cut <-chan struct{}) {
+func (g *Gateway) drain(doors []*door, cut <-chan struct{}) {
 	snap := g.snapshot.Load()
 	g.log.Info("stopping: running calls may finish", "shutdown_delay", snap.cfg.ShutdownDelay, "shutdown_timeout", snap.cfg.ShutdownTimeout)
 	g.stage.Store(draining)
@@ -152,7 +181,7 @@ func (g *Gateway) drain(server *http.Server, cut <-chan struct{}) {
 		}
 	}()
 	defer func() { cancel(); <-watched }()
-	if server.Shutdown(ctx) == nil {
+	if shutAll(ctx, doors) {
 		return
 	}
 	g.log.Warn("cutting off the calls that still run")
@@ -160,7 +189,7 @@ func (g *Gateway) drain(server *http.Server, cut <-chan struct{}) {
 	last, done := context.WithTimeout(context.Background(), answerTime)
 	defer done()
 	// Who has not taken the answer by then does not get it: the connections are closed next.
-	_ = server.Shutdown(last)
+	_ = shutAll(last, doors)
 }
 
 // teardown ends everything that New, Run and the reloads have started.

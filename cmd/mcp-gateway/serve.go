@@ -74,6 +74,10 @@ func serve(cmd *cobra.Command, flags serveFlags) error {
 	var reread func() (*config.Config, []config.Problem, error)
 	if flags.config != "" {
 		reread = func() (*config.Config, []config.Problem, error) {
+			// What came out of a pipe at the start does not come out of it again.
+			if info, err := os.Stat(flags.config); err == nil && !info.Mode().IsRegular() {
+				return nil, nil, fmt.Errorf("%s is no regular file, so it cannot be read again: restart the gateway instead", flags.config)
+			}
 			return config.Load(flags.config, config.Override{Listen: flags.listen})
 		}
 	}

@@ -177,6 +177,14 @@ func (l *loader) watched(c *Config, own [sha256.Size]byte) (files []string, cont
 func Content(files []string) ([sha256.Size]byte, error) {
 	var sums []byte
 	for _, path := range files {
+		// Asked before it is opened, since opening a named pipe waits for its other end.
+		info, err := os.Stat(path)
+		if err != nil {
+			return [sha256.Size]byte{}, err
+		}
+		if !info.Mode().IsRegular() {
+			return [sha256.Size]byte{}, fmt.Errorf("%s is no regular file", path)
+		}
 		f, err := os.Open(path)
 		if err != nil {
 			return [sha256.Size]byte{}, err

@@ -12,11 +12,14 @@ type Bucket struct {
 }
 
 // Take reports whether an event at this moment may pass.
-func (b *Bucket) Take(now time.Time) bool {
+func (b *Bucket) Take(now time.Time) bool { return b.TakeAll(now, 1) }
+
+// TakeAll reports whether n events at this moment may pass together. Where not all may, none does, and none is counted.
+func (b *Bucket) TakeAll(now time.Time, n int) bool {
 	if b.full.Before(now) {
 		b.full = now
 	}
-	full := b.full.Add(b.Every)
+	full := b.full.Add(time.Duration(n) * b.Every)
 	if full.Sub(now) > time.Duration(b.Burst)*b.Every {
 		return false
 	}

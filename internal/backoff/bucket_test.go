@@ -28,3 +28,19 @@ func TestABucketLetsABurstPassAndThenASteadyFew(t *testing.T) {
 		t.Errorf("%d passed after an hour, want no more than a burst", got)
 	}
 }
+
+func TestEventsThatComeTogetherPassTogetherOrNotAtAll(t *testing.T) {
+	now := time.Date(2026, 7, 28, 0, 0, 0, 0, time.UTC)
+	b := Bucket{Burst: 5, Every: time.Second}
+	for i, test := range []struct {
+		n    int
+		want bool
+	}{{3, true}, {3, false}, {6, false}, {2, true}, {1, false}} {
+		if got := b.TakeAll(now, test.n); got != test.want {
+			t.Errorf("%d: %d together passed: %v", i, test.n, got)
+		}
+	}
+	if now = now.Add(2 * time.Second); b.TakeAll(now, 3) || !b.TakeAll(now, 2) {
+		t.Error("two seconds let something else pass than two")
+	}
+}

@@ -120,6 +120,16 @@ var parts = map[string]func(){
 		}
 	},
 
+	// trickler writes a little again and again, as long as somebody reads.
+	"trickler": func() {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGTERM)
+		for range time.Tick(10 * time.Millisecond) {
+			if _, err := os.Stdout.WriteString("."); err != nil {
+				return
+			}
+		}
+	},
+
 	"brief": func() {},
 }
 

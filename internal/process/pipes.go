@@ -41,7 +41,7 @@ func closeAll(files []*os.File) {
 }
 
 const (
-	// restWait is how long a read waits for more once the group has ended. All of the group wrote
+	// restWait is how long in all is waited for more once the group has ended. All of the group wrote
 	// before that, so only one that left the group and kept the pipe can still be heard.
 	restWait = time.Second
 
@@ -51,7 +51,7 @@ const (
 
 // An Output is the reading end of stdout or stderr. It ends (io.EOF) when nobody has the other
 // end open, and soon after the process group was ended even where one that left the group still
-// has it. One goroutine reads; Close may be called beside it.
+// has it and goes on writing. One goroutine reads; Close may be called beside it.
 type Output struct {
 	file *os.File
 	rest int  // how much may still be read
@@ -65,9 +65,13 @@ func (o *Output) Read(p []byte) (int, error) {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, end(err)
 		}
-		o.last, o.rest = true, restMost
+		// One deadline for all that follows: who writes now and then must not move it.
+		o.last = true
+		if o.file.SetReadDeadline(time.Now().Add(restWait)) == nil {
+			o.rest = restMost
+		}
 	}
-	if o.rest == 0 || o.file.SetReadDeadline(time.Now().Add(restWait)) != nil {
+	if o.rest == 0 {
 		return 0, io.EOF
 	}
 	n, err := o.file.Read(p[:min(len(p), o.rest)])

@@ -51,6 +51,29 @@ func TestWhatLeftTheGroupIsNotReadForEver(t *testing.T) {
 	}
 }
 
+func TestWhatLeftTheGroupAndTricklesIsNotReadForEver(t *testing.T) {
+	p, out := start(t, play("launcher", "NEXT=trickler", "LEAVE=1", "APART=1"))
+	runaway := expectPID(t, out)
+	defer release(t, runaway)
+	<-p.Exited()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, out)
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("each word of the runaway's was waited for anew")
+	}
+}
+
 func TestAGrandchildThatCannotBeEndedIsHeld(t *testing.T) {
 	mortal := false
 	cfg := play("launcher", "NEXT=stubborn", "LEAVE=1")

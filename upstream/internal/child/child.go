@@ -6,7 +6,9 @@ package child
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"mcp-gateway/internal/process"
 )
@@ -38,9 +40,9 @@ type Config struct {
 
 	// Stderr takes the lines of stderr, Junk the lines of stdout that cannot be a message; each at
 	// most 8 KiB and then the mark of the cut, without the line end, as valid UTF-8. Both are called from one
-	// goroutine. Each gets 100 lines at once and then 20 a second; those beyond, and those that come while they
-	// are slow, are dropped, and a line of its own tells now and then how many. The child never
-	// waits; Close waits for a call that runs. Nil drops the lines.
+	// goroutine. Each gets 100 lines at once and then 20 a second, in all 256 KiB at once and then 16 KiB a second; those
+	// beyond, and those that come while they are slow, are dropped, and a line of its own tells now and then how many. The
+	// child never waits; Close waits for a call that runs. Nil drops the lines.
 	Stderr func(line string)
 	Junk   func(line string)
 
@@ -54,8 +56,10 @@ type Config struct {
 // A Child is a running MCP server. One goroutine calls Read; everything else may be called from
 // any. Close is owed, whatever happens to the child.
 //
-// A child whose leader ends by itself is ended whole at once, by the stop sequence, so that no
-// grandchild keeps its pipes open: Read then gives what was still written, and io.EOF. Calls
+// A child whose leader ends by itself, or that stops reading in the middle of a frame, is ended
+// whole at once, by the stop sequence, so that no grandchild keeps its pipes open: Read then gives
+// what was still written, and io.EOF. What one that left the group writes afterwards is heard for
+// a second at most. Calls
 // that wait for an answer are best failed after Close has returned, since it alone tells a lost
 // child from a held one.
 type Child struct {
@@ -68,8 +72,12 @@ type Child struct {
 	broken  error      // why stdin failed
 	line    []byte     // the frame and its newline
 
+	patience time.Duration // how long a write may be stuck
+	stuck    *time.Timer   // runs while a write waits
+	gaveUp   atomic.Bool   // stuck has fired
+
 	stderr chan struct{} // closed when stderr has ended
-	leader chan struct{} // closed when the end of the leader was dealt with
+	leader chan struct{} // closed when the end of the leader, or of its reading, was dealt with
 }
 
 // Start starts the child. ctx bounds the start, not the child's life. An error says in words
@@ -88,6 +96,9 @@ func Start(ctx context.Context, cfg Config) (*Child, error) {
 		notes:   newNotes(cfg),
 		stderr:  make(chan struct{}),
 		leader:  make(chan struct{}),
+
+		patience: patience,
+		stuck:    idle(),
 	}
 	if c.maxLine <= 0 {
 		c.maxLine = 32 << 20
@@ -133,11 +144,15 @@ func (c *Child) Close() error {
 	return err
 }
 
-// endWithLeader ends the rest of the group once the leader has ended. Its error is not lost:
-// the owner's Close tries again.
+// endWithLeader ends the rest of the group once the leader has ended, or no longer reads. Its error
+// is not lost: the owner's Close tries again.
 func (c *Child) endWithLeader() {
 	defer close(c.leader)
-	<-c.process.Exited()
+	select {
+	case <-c.process.Exited():
+	case <-c.stuck.C:
+		c.gaveUp.Store(true)
+	}
 	_ = c.process.Close()
 }
 

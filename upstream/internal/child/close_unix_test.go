@@ -8,13 +8,61 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
+
+// runaway leaves its session to one that writes to stdout and stderr as long as somebody reads, says its pid and ends.
+func init() {
+	parts["runaway"] = func() {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "PLAY=trickler")
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			panic(err)
+		}
+		fmt.Printf("\n[%d]\n", cmd.Process.Pid)
+	}
+	parts["trickler"] = func() {
+		for range time.Tick(10 * time.Millisecond) {
+			fmt.Println("noise")
+			fmt.Fprintln(os.Stderr, "noise")
+		}
+	}
+}
+
+func TestARunawayThatKeepsWritingHoldsUpNeitherReadNorClose(t *testing.T) {
+	c := start(t, play("runaway"))
+	line, err := c.Read()
+	var runaway int
+	if fmt.Sscanf(string(line), "[%d]", &runaway); runaway == 0 {
+		t.Fatalf("read %q, %v; want a pid", line, err)
+	}
+	t.Cleanup(func() { syscall.Kill(runaway, syscall.SIGKILL) })
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Read() // no Close has been called
+		ended <- err
+		ended <- c.Close()
+	}()
+	for _, want := range []error{io.EOF, nil} {
+		select {
+		case err := <-ended:
+			if !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("the end waits for one that left the group")
+		}
+	}
+}
 
 func TestClosingEndsGrandchildrenToo(t *testing.T) {
 	for _, script := range []string{

@@ -20,6 +20,10 @@ const (
 	// A server that does nothing but write to its stderr must not fill the log.
 	noteBurst = 100                   // lines of one stream that are handed on at once
 	notePause = 50 * time.Millisecond // between two lines after that
+
+	noteBytes    = 256 << 10 // of those lines together
+	noteByteRate = 16 << 10  // in a second after that
+
 	// reportPause is between two reports of dropped lines of one stream.
 	reportPause = 10 * time.Second
 )
@@ -40,8 +44,28 @@ type notes struct {
 	mu      sync.Mutex // guards the rest
 	last    []byte     // the newest lines of stderr with a newline each, more than tail shows
 	forgot  bool       // last does not begin where stderr does
-	rate    [2]backoff.Bucket
+	rates   [2]rate
 	dropped [2]int // by stream, since the last report
+}
+
+// A rate is what of one stream is handed on.
+type rate struct{ lines, bytes backoff.Bucket }
+
+func newRate() rate {
+	return rate{
+		lines: backoff.Bucket{Burst: noteBurst, Every: notePause},
+		bytes: backoff.Bucket{Burst: noteBytes, Every: time.Second / noteByteRate},
+	}
+}
+
+// take reports whether one more line may pass. One that may not takes nothing from those that follow.
+func (r *rate) take(now time.Time, size int) bool {
+	left := *r
+	if !left.lines.Take(now) || !left.bytes.TakeAll(now, size) {
+		return false
+	}
+	*r = left
+	return true
 }
 
 type stream int
@@ -63,7 +87,7 @@ func newNotes(cfg Config) *notes {
 		queue:   make(chan note, noteQueue),
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
-		rate:    [2]backoff.Bucket{{Burst: noteBurst, Every: notePause}, {Burst: noteBurst, Every: notePause}},
+		rates:   [2]rate{newRate(), newRate()},
 	}
 	if n.redact == nil {
 		n.redact = func(line string) string { return line }
@@ -74,25 +98,25 @@ func newNotes(cfg Config) *notes {
 func (n *notes) stderr(l line) {
 	text := n.render(l)
 	n.remember(text)
-	if n.admits(stderrStream) {
+	if n.admits(stderrStream, l) {
 		n.put(note{stderrStream, text})
 	}
 }
 
 func (n *notes) junk(l line) {
-	if n.admits(junkStream) {
+	if n.admits(junkStream, l) {
 		n.put(note{junkStream, n.render(l)})
 	}
 }
 
-// admits reports whether one more line may be handed on, and counts it where not.
-func (n *notes) admits(from stream) bool {
+// admits reports whether one more line may be handed on, and counts it where not. It looks at no more of it than is handed on.
+func (n *notes) admits(from stream, l line) bool {
 	if n.streams[from] == nil {
 		return false
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.rate[from].Take(time.Now()) {
+	if n.rates[from].take(time.Now(), min(len(l.text), noteLength)) {
 		return true
 	}
 	n.dropped[from]++

@@ -213,6 +213,47 @@ func TestAFloodOfLinesIsCountedInsteadOfRecorded(t *testing.T) {
 	}
 }
 
+// Long lines fill a log sooner than many. One that is dropped for its length is not counted among the many.
+func TestAFloodOfBytesIsCountedInsteadOfRecorded(t *testing.T) {
+	for name, from := range map[string]stream{"stderr": stderrStream, "junk": junkStream} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var said pad
+				n := newNotes(Config{Stderr: said.add, Junk: said.add})
+				go n.deliver()
+				write := func(lines, size int) {
+					for range lines {
+						// What is longer than a line may be is cut, and only what is left counts.
+						if l := (line{text: []byte(strings.Repeat("x", size)), size: size}); from == stderrStream {
+							n.stderr(l)
+						} else {
+							n.junk(l)
+						}
+						synctest.Wait()
+					}
+				}
+				want := func(want int) {
+					t.Helper()
+					if got, _, _ := said.count(); got != want {
+						t.Errorf("%d lines, want %d", got, want)
+					}
+				}
+				const whole = noteBytes / noteLength
+				write(whole+noteBurst, 2*noteLength)
+				want(whole)
+				const forOne = time.Second * noteLength / noteByteRate
+				<-time.After(forOne)
+				write(2, noteLength)
+				want(whole + 1)
+				<-time.After(notePause)
+				write(2*noteBurst, 1)
+				want(noteBurst + int((forOne+notePause)/notePause))
+				n.close()
+			})
+		})
+	}
+}
+
 // count gives the lines, and what the reports of dropped ones among them tell.
 func (p *pad) count() (lines, dropped, reports int) {
 	p.mu.Lock()

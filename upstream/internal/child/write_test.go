@@ -3,12 +3,85 @@ package child
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 )
+
+func TestAWriteThatIsStuckEndsTheChild(t *testing.T) {
+	c := start(t, play("deaf"))
+	expect(t, c, `{"ready":true}`)
+	c.patience = 50 * time.Millisecond
+	frame := []byte(`"` + strings.Repeat("x", 4<<20) + `"`)
+	n, err := c.Write(frame)
+	if n == 0 || n >= len(frame) || err == nil || !strings.Contains(err.Error(), "has not read its stdin for 50ms") {
+		t.Errorf("wrote %d, %v", n, err)
+	}
+	if n, err := c.Write([]byte(`{"b":2}`)); n != 0 || !errors.Is(err, ErrStdinFailed) {
+		t.Errorf("a later write: %d, %v; want 0, ErrStdinFailed", n, err)
+	}
+	expectEnd(t, c) // no Close has been called
+	<-c.Exited()
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c.Exit() != "signal: killed" {
+		t.Errorf("exit %q", c.Exit())
+	}
+}
+
+// A server may take its time for a large frame, as long as it goes on reading.
+func TestAWriteIsStuckOnlyWhereNothingIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pieces = 4
+		r, w := io.Pipe()
+		stuck := idle()
+		written := make(chan int)
+		go func() {
+			n, _ := send(w, make([]byte, (pieces+1)*pipeful), stuck, time.Minute)
+			written <- n
+		}()
+		for range pieces {
+			<-time.After(time.Minute - 1)
+			if _, err := io.ReadFull(r, make([]byte, pipeful)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		select {
+		case <-stuck.C:
+			t.Fatal("a write that goes on counts as stuck")
+		default:
+		}
+		began := time.Now()
+		if <-stuck.C; time.Since(began) != time.Minute {
+			t.Errorf("stuck after %v", time.Since(began))
+		}
+		r.Close()
+		if n := <-written; n != pieces*pipeful {
+			t.Errorf("%d bytes are said to be sent, want %d", n, pieces*pipeful)
+		}
+	})
+}
+
+func TestAWriteThatIsThroughIsNotStuckLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := idle()
+		if n, err := send(io.Discard, make([]byte, pipeful+1), stuck, time.Minute); n != pipeful+1 || err != nil {
+			t.Errorf("sent %d, %v", n, err)
+		}
+		select {
+		case <-stuck.C:
+			t.Error("the wait goes on after the write")
+		case <-time.After(time.Hour):
+		}
+	})
+}
 
 func TestAFrameIsOneLine(t *testing.T) {
 	c := start(t, play("echo"))
