@@ -226,8 +226,8 @@ func (g *Gateway) change(before, next *snapshot, keys [][]byte, ln net.Listener)
 	if g.opts.Admin != nil {
 		g.admit(next.cfg)
 	}
+	next.catalog.Replace() // first, so that no list is served by a catalog which may still take over a newer one
 	g.snapshot.Store(next)
-	next.catalog.Replace()
 	old := g.front.Load()
 	if ln != nil || !sameFront(before.cfg, next.cfg) {
 		cfg := g.frontConfig(next.cfg)

@@ -1,13 +1,13 @@
 package catalog
 
 // adopt takes over what the catalog before has of the upstreams that are the same in both: nothing of theirs is listed again for
-// it.
+// it, unless what was taken out for secrets may be shown now.
 func (c *Catalog) adopt(before *Catalog) {
 	before.mu.Lock()
 	defer before.mu.Unlock()
 	for _, s := range c.sources {
 		old := before.source(s.ID)
-		if old == nil || old.Upstream != s.Upstream || old.Prefix != s.Prefix || old.OverHTTP != s.OverHTTP || old.Verbatim != s.Verbatim {
+		if old == nil || old.Upstream != s.Upstream {
 			continue
 		}
 		s.state, s.session, s.err, s.failed, s.changes, s.last = old.state, old.session, old.err, old.failed, old.changes, old.last
@@ -15,13 +15,62 @@ func (c *Catalog) adopt(before *Catalog) {
 		if old.due > old.ended {
 			s.due, s.since = s.begun+1, old.since
 		}
-		if old.listing == nil {
-			continue
+		if old.listing != nil {
+			c.inherit(s, old)
 		}
+	}
+}
+
+// inherit makes the listing of the source before the listing of s, under its prefix and its rules. Catalog.mu of both must be
+// held.
+func (c *Catalog) inherit(s, old *source) {
+	s.listed = old.listed
+	if s.Prefix == old.Prefix && s.Verbatim == old.Verbatim {
 		l := *old.listing
 		l.shown = nil
 		l.sift(c.cfg.Policy)
 		s.listing = &l
-		s.settle()
+	} else {
+		s.listing = c.judge(s, old.listing, c.cfg.Secrets())
+		if old.listing.redacted || old.listing.withheld > 0 {
+			s.ask()
+		}
+	}
+	s.settle()
+}
+
+// Replace makes the catalog the one that clients see, in the place of the one before it. They are told if their tools differ, or
+// if a server has told this catalog alone of a change. What the one before has listed meanwhile stays listed. Whoever still asks that one for a
+// fresh list has it from this one, so that none is old for whom a notice is past: requests should meet this one only after
+// Replace.
+func (c *Catalog) Replace() {
+	before := c.cfg.Before
+	before.mu.Lock() // always before that of its heir
+	defer before.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cfg.Before = nil // which must not live as long as this one
+	c.served, before.served, before.heir = true, false, c
+	untold := false
+	for _, s := range c.sources {
+		if s.adopted {
+			old := before.source(s.ID)
+			untold = untold || s.changes > old.changes && c.cfg.Policy.AllowsSome("", s.ID)
+			c.succeed(s, old)
+		}
+	}
+	c.rebuild()
+	if untold || c.View().Digest != before.View().Digest {
+		c.notify()
+	}
+}
+
+// succeed takes over what the source before has come to know since s adopted it. Catalog.mu of both must be held.
+func (c *Catalog) succeed(s, old *source) {
+	s.owed = s.owed || old.owed
+	if old.listing != nil && !gone(s.state) && (s.listing == nil || s.listing.attempt < old.listing.attempt) {
+		c.inherit(s, old)
+		s.last = old.last
+		s.wake()
 	}
 }

@@ -43,7 +43,7 @@ type Config struct {
 	Secrets func() uint64
 
 	// Before is the catalog that this one is to replace, nil for the first. What it has listed of an upstream that is the same in both
-	// stays listed, and who listens to it listens to this one.
+	// stays listed, under another prefix or other rules as well, and who listens to it listens to this one.
 	Before *Catalog
 }
 
@@ -72,7 +72,8 @@ type Catalog struct {
 	// mu guards the sources and serialises the making of views: each takes in exactly one change, so that an older one never
 	// replaces a newer and every difference is noticed once.
 	mu     sync.Mutex
-	served bool // clients see this one, not a catalog before it
+	served bool     // clients see this one, not a catalog before or after it
+	heir   *Catalog // that clients see in the place of this one
 }
 
 // New builds a catalog; Start begins to fill it.
@@ -104,17 +105,6 @@ func (c *Catalog) Start() {
 	for _, s := range c.sources {
 		c.loops.Go(func() { c.follow(s) })
 	}
-}
-
-// Replace makes the catalog the one that clients see, in the place of the one before it. They are told if their tools differ.
-func (c *Catalog) Replace() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.served = true
-	if c.View().Digest != c.cfg.Before.View().Digest {
-		c.notify()
-	}
-	c.cfg.Before = nil // which must not live as long as this one
 }
 
 // Close ends the loops, the listings in flight and whatever waits for them, and returns when nothing of it runs. The last view

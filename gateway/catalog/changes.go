@@ -9,6 +9,8 @@ import (
 type hub struct {
 	mu  sync.Mutex // serialises the counting
 	now atomic.Pointer[notices]
+
+	attempts atomic.Uint64 // at listing that all the catalogs have begun
 }
 
 // notices is a count of what has been told of changes, until the next.

@@ -88,13 +88,20 @@ func (c *Catalog) addPage(s *source, out *listing, resp *upstream.Response) erro
 			out.leaveOut(tool.Name, err)
 			continue
 		}
-		if clean, ok := c.redact(s, tool); ok {
-			out.add(clean)
-		} else {
-			out.withheld++
-		}
+		c.admit(s, out, tool)
 	}
 	return nil
+}
+
+// admit adds the tool to the listing as clients may read it, or leaves it out where they may not.
+func (c *Catalog) admit(s *source, out *listing, t *Tool) {
+	clean, ok := c.redact(s, t)
+	if !ok {
+		out.withheld++
+		return
+	}
+	out.redacted = out.redacted || clean != t
+	out.add(clean)
 }
 
 // redact is the tool as clients may read it; ok is false where they may not.
@@ -124,7 +131,7 @@ func (c *Catalog) judged() *View {
 	secrets := c.cfg.Secrets()
 	for _, s := range c.sources {
 		if s.listing != nil && s.listing.secrets != secrets {
-			now := c.judge(s, secrets)
+			now := c.judge(s, s.listing, secrets)
 			c.logLeftOut(s, now)
 			s.listing = now
 		}
@@ -135,17 +142,13 @@ func (c *Catalog) judged() *View {
 	return c.View()
 }
 
-// judge is the source's listing with what is now secret taken out of it as well.
-func (c *Catalog) judge(s *source, secrets uint64) *listing {
-	before, now := s.listing, newListing(s.ID)
-	now.revision, now.secrets = before.revision, secrets
+// judge is a listing of the source's upstream under its prefix, with what is now secret taken out of it as well.
+func (c *Catalog) judge(s *source, before *listing, secrets uint64) *listing {
+	now := newListing(s.ID)
+	now.revision, now.attempt, now.redacted, now.secrets = before.revision, before.attempt, before.redacted, secrets
 	now.invalid, now.leftOut, now.withheld = before.invalid, before.leftOut, before.withheld
 	for _, t := range before.tools {
-		if clean, ok := c.redact(s, t); ok {
-			now.add(clean)
-		} else {
-			now.withheld++
-		}
+		c.admit(s, now, t.under(s.Prefix))
 	}
 	now.sift(c.cfg.Policy)
 	return now

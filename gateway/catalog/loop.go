@@ -37,8 +37,9 @@ type source struct {
 	last    Report
 
 	begun, ended uint64    // the last attempt that has
-	wished       uint64    // the attempt that a call has asked for
-	asked        time.Time // when it has
+	listed       time.Time // when an attempt has last succeeded
+	wished       uint64    // the attempt that was asked for
+	asked        time.Time // when a call has
 	changes      uint64    // the server's notices so far
 	due          uint64    // the attempt that follows the last notice
 	since        time.Time // of the first notice that no attempt which has ended follows
@@ -53,6 +54,15 @@ func newSource(s Source) *source {
 }
 
 func (s *source) settle() { s.once.Do(func() { close(s.settled) }) }
+
+// ask wants another attempt, at once. Catalog.mu must be held.
+func (s *source) ask() {
+	s.wished = s.begun + 1
+	select {
+	case s.wish <- struct{}{}:
+	default:
+	}
+}
 
 func (s *source) wake() {
 	close(s.next)
@@ -72,12 +82,13 @@ type loop struct {
 	running *attempt // nil while none runs
 	tried   uint64   // the session of the last attempt; 0 has to be tried anew
 	pace    *backoff.Backoff
-	// When the next attempt may begin: for a new session or a notice, after a failure, to poll.
-	earliest, again, poll time.Time
+	// When the next attempt may begin: for a new session or a notice, after a failure.
+	earliest, again time.Time
 }
 
 // An attempt is one listing on its way.
 type attempt struct {
+	number   uint64 // among those of all catalogs
 	session  uint64
 	revision string
 	follows  bool // a notice of the server's
@@ -148,7 +159,7 @@ func (l *loop) at(status upstream.Status) (at time.Time, due bool) {
 	case l.s.failed:
 		return l.again, true
 	}
-	return l.poll, l.s.Poll > 0
+	return l.s.listed.Add(l.s.Poll), l.s.Poll > 0
 }
 
 // note takes in a status. What has given up for good contributes nothing any more, and no listing of a session that has ended will.
@@ -170,22 +181,26 @@ func (l *loop) note(status upstream.Status) {
 	if status.State != upstream.Live {
 		l.tried = 0
 	}
-	gone := false
-	switch status.State {
-	case upstream.Verdict, upstream.Held, upstream.Closing, upstream.Closed:
-		gone = true
-	}
 	c.take(s, func() (silent bool) {
 		s.state, s.session, s.err = status.State, status.Session, status.Err
 		s.failed = false
-		if gone {
+		if gone(status.State) {
 			s.listing = nil
 		}
 		return false
 	})
-	if gone || status.State == upstream.Backoff {
+	if gone(status.State) || status.State == upstream.Backoff {
 		s.settle()
 	}
+}
+
+// gone reports whether an upstream of that state contributes nothing any more.
+func gone(state upstream.State) bool {
+	switch state {
+	case upstream.Verdict, upstream.Held, upstream.Closing, upstream.Closed:
+		return true
+	}
+	return false
 }
 
 // notice marks the listing as old before it tells the listeners, so that none of them is served what it was told is old. Catalog.mu
@@ -199,6 +214,7 @@ func (l *loop) notice() {
 		s.during = now
 	}
 	s.due = s.begun + 1
+	s.owed = s.owed || !l.c.served // nobody is told of it here
 	if l.c.cfg.Policy.AllowsSome("", s.ID) {
 		l.c.notify()
 	}
@@ -210,6 +226,7 @@ func (l *loop) begin(status upstream.Status) {
 	a := &attempt{session: status.Session, revision: status.Revision, cancel: cancel, done: make(chan struct{})}
 	c.mu.Lock()
 	s.begun++
+	a.number = c.hub.attempts.Add(1)
 	a.follows = s.due == s.begun
 	before := s.listing
 	c.mu.Unlock()
@@ -236,9 +253,9 @@ func (l *loop) finish() {
 	switch {
 	case a.err == nil:
 		l.pace.Reset()
-		if s.Poll > 0 {
-			l.poll = time.Now().Add(s.Poll)
-		}
+	case crowded(a.err):
+		l.tried = 0
+		c.cfg.Log.Debug("the calls on an upstream leave no place to list its tools; trying again", "upstream", s.ID)
 	case !errors.Is(a.err, errSessionEnded):
 		l.again = time.Now().Add(l.pace.Next())
 		c.cfg.Log.Warn("could not list the tools of an upstream; trying again", "upstream", s.ID, "error", a.err)
@@ -250,7 +267,16 @@ func (l *loop) finish() {
 		}
 		return c.publish(s, a)
 	})
-	s.settle()
+	if !crowded(a.err) {
+		s.settle()
+	}
+}
+
+// crowded reports whether a listing did not fit beside the calls on its upstream, which says nothing of the server: the next attempt
+// follows soon.
+func crowded(err error) bool {
+	e, ok := errors.AsType[*upstream.Error](err)
+	return ok && e.Cause == upstream.QueueFull
 }
 
 // publish takes in what an attempt has ended with. It is silent where all that were served a list since the server's notice had this
@@ -260,16 +286,19 @@ func (c *Catalog) publish(s *source, a *attempt) (silent bool) {
 	if s.due > s.ended {
 		s.since = s.during
 	}
-	if errors.Is(a.err, errSessionEnded) {
+	if errors.Is(a.err, errSessionEnded) || crowded(a.err) {
 		return false
 	}
 	if a.err != nil {
 		s.failed, s.err = true, a.err
 		return false
 	}
-	c.logLeftOut(s, a.listing)
-	a.listing.revision = a.revision
 	silent = a.follows && !s.owed
-	s.failed, s.err, s.owed, s.listing = false, nil, false, a.listing
+	s.failed, s.err, s.owed, s.listed = false, nil, false, time.Now()
+	if s.listing == nil || s.listing.attempt < a.number {
+		c.logLeftOut(s, a.listing)
+		a.listing.revision, a.listing.attempt = a.revision, a.number
+		s.listing = a.listing
+	}
 	return silent
 }

@@ -25,6 +25,7 @@ type script struct {
 	changed chan struct{}
 	pages   map[string]string // by cursor, "" is the first; a missing one is an error
 	hold    chan struct{}     // a page waits for it; nil does not
+	fails   error             // in the place of each page; nil does not
 	deaf    bool              // a page that waits outlasts its ctx
 	delay   time.Duration     // before each page
 	onPage  func()            // before a page is answered, without mu
@@ -63,7 +64,7 @@ func (s *script) Call(ctx context.Context, req *upstream.Request) (*upstream.Res
 	s.asked++
 	s.inside++
 	s.most = max(s.most, s.inside)
-	hold, delay, onPage := s.hold, s.delay, s.onPage
+	hold, delay, onPage, fails := s.hold, s.delay, s.onPage, s.fails
 	cursor, _ := req.Params.String("cursor")
 	page, ok := s.pages[cursor]
 	done := ctx.Done()
@@ -78,6 +79,9 @@ func (s *script) Call(ctx context.Context, req *upstream.Request) (*upstream.Res
 	}()
 	if onPage != nil {
 		onPage()
+	}
+	if fails != nil {
+		return nil, fails
 	}
 	if hold != nil {
 		select {

@@ -36,6 +36,8 @@ type listing struct {
 	byName   map[string]*Tool
 	invalid  int
 	leftOut  map[string]error // some of the invalid ones, by name
+	attempt  uint64           // that it comes of, counted over all catalogs
+	redacted bool             // a tool of it is shown without what is secret
 	withheld int              // tools that are left out since a name of theirs holds a secret
 	secrets  uint64           // Config.Secrets as it was before the tools were judged
 	app      bool             // a tool of it has a user interface, whose calls use the tools' own names
@@ -49,6 +51,20 @@ func (l *listing) add(t *Tool) {
 	l.tools = append(l.tools, t)
 	l.byName[t.Name] = t
 	l.app = l.app || t.app
+}
+
+// under is the tool as it is named with prefix.
+func (t *Tool) under(prefix string) *Tool {
+	public := prefix + t.Name
+	if t.Public == public {
+		return t
+	}
+	o, _ := wire.ParseObject(t.JSON) // which the gateway has written
+	renamed := new(*t)
+	renamed.Public = public
+	renamed.JSON = o.Edited(wire.Edit{Name: "name", Value: wire.AppendString(nil, public)})
+	renamed.seal()
+	return renamed
 }
 
 // reuse puts the tools of an earlier listing in the place of those that are just as they were: what is not another tool leads to no

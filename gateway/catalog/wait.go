@@ -53,12 +53,9 @@ func (c *Catalog) Relist(ctx context.Context, id string) {
 	case s.due > s.ended:
 		want = s.due
 	case time.Since(s.asked) >= relistInterval:
-		s.asked, s.wished = time.Now(), s.begun+1
+		s.asked = time.Now()
+		s.ask()
 		want = s.wished
-		select {
-		case s.wish <- struct{}{}:
-		default:
-		}
 	}
 	c.mu.Unlock()
 	c.wait(ctx, s, waitUntil(ctx), func() bool { return s.ended >= want || s.state != upstream.Live })
@@ -66,7 +63,8 @@ func (c *Catalog) Relist(ctx context.Context, id string) {
 
 // Fresh is the view for a list. Where an upstream of which caller may see something has given notice of a change, it waits for the
 // listing that began after that: 5 s from the notice at most, however many requests and notices come meanwhile, and within ctx.
-// A client that reacts to a notice so sees what it was told of. An upstream that has never listed is not waited for.
+// A client that reacts to a notice so sees what it was told of. An upstream that has never listed is not waited for. A catalog that has been replaced gives what its heir
+// has.
 func (c *Catalog) Fresh(ctx context.Context, caller string) *View {
 	type awaited struct {
 		*source
@@ -91,6 +89,12 @@ func (c *Catalog) Fresh(ctx context.Context, caller string) *View {
 		c.mu.Lock()
 		a.owed = a.owed || a.ended < a.want
 		c.mu.Unlock()
+	}
+	c.mu.Lock()
+	heir := c.heir
+	c.mu.Unlock()
+	if heir != nil {
+		return heir.Fresh(ctx, caller)
 	}
 	return c.judged()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"sync"
 
+	"mcp-gateway/internal/mcp"
 	"mcp-gateway/upstream"
 )
 
@@ -17,6 +18,7 @@ type Limit struct {
 
 	mu       sync.Mutex // guards the rest
 	inFlight int
+	listing  bool      // the place that is kept for lists is taken
 	waiting  list.List // of chan struct{}, each closed when its call is given a place
 	shed     uint64
 	quiesced chan struct{} // closed when no call waits any more
@@ -28,10 +30,16 @@ func NewLimit(concurrency, queue int, status func() (upstream.Status, <-chan str
 	return &Limit{concurrency: concurrency, queue: queue, status: status, quiesced: make(chan struct{})}
 }
 
-// Acquire takes a place for one call, and waits for it within ctx. Release gives it back. An error is an *upstream.Error of
-// a call that was not sent.
-func (l *Limit) Acquire(ctx context.Context) error {
+// Acquire takes a place for one call of the method, and waits for it within ctx. Release gives it back. An error is an
+// *upstream.Error of a call that was not sent. One place beside the others is kept for tools/list: what a client calls
+// must not hide what it could call.
+func (l *Limit) Acquire(ctx context.Context, method string) error {
 	l.mu.Lock()
+	if method == mcp.MethodToolsList && !l.listing {
+		l.listing = true
+		l.mu.Unlock()
+		return nil
+	}
 	if l.concurrency <= 0 || l.inFlight < l.concurrency {
 		l.inFlight++
 		l.mu.Unlock()
@@ -84,10 +92,14 @@ func (l *Limit) leave(place *list.Element, given <-chan struct{}) {
 	}
 }
 
-// Release gives a place back.
-func (l *Limit) Release() {
+// Release gives the place of a call of the method back.
+func (l *Limit) Release(method string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if method == mcp.MethodToolsList && l.listing {
+		l.listing = false // though another list may have had it: then that one's place is this one's
+		return
+	}
 	l.next()
 }
 
@@ -117,5 +129,9 @@ func (l *Limit) Quiesce() {
 func (l *Limit) Load() upstream.Load {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return upstream.Load{InFlight: l.inFlight, Waiting: l.waiting.Len(), Shed: l.shed}
+	load := upstream.Load{InFlight: l.inFlight, Waiting: l.waiting.Len(), Shed: l.shed}
+	if l.listing {
+		load.InFlight++
+	}
+	return load
 }

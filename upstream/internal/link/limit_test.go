@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcp-gateway/internal/mcp"
 	"mcp-gateway/upstream"
 )
 
@@ -39,7 +40,7 @@ func (l *limited) become(state upstream.State) {
 // ask asks for a place, and gives the channel of what came of it.
 func (l *limited) ask(ctx context.Context) <-chan error {
 	asked := make(chan error, 1)
-	go func() { asked <- l.Acquire(ctx) }()
+	go func() { asked <- l.Acquire(ctx, mcp.MethodToolsCall) }()
 	synctest.Wait()
 	return asked
 }
@@ -80,11 +81,11 @@ func TestPlacesAreBoundedAndGivenInOrder(t *testing.T) {
 		var order []int
 		for i := range waiting {
 			go func() {
-				if err := l.Acquire(t.Context()); err != nil {
+				if err := l.Acquire(t.Context(), mcp.MethodToolsCall); err != nil {
 					t.Errorf("call %d: %v", i, err)
 				}
 				order = append(order, i) // by who has the only place
-				l.Release()
+				l.Release(mcp.MethodToolsCall)
 			}()
 			synctest.Wait()
 		}
@@ -94,7 +95,7 @@ func TestPlacesAreBoundedAndGivenInOrder(t *testing.T) {
 		}
 		l.become(upstream.Live) // a change that ends nothing costs nobody its turn
 		synctest.Wait()
-		l.Release()
+		l.Release(mcp.MethodToolsCall)
 		l.want(t, upstream.Load{Shed: 3})
 		if len(order) != waiting || !slices.IsSorted(order) {
 			t.Errorf("%d calls had the place, in order: %v", len(order), slices.IsSorted(order))
@@ -110,7 +111,7 @@ func TestNoLimit(t *testing.T) {
 		}
 		l.want(t, upstream.Load{InFlight: 1000})
 		for range 1000 {
-			l.Release()
+			l.Release(mcp.MethodToolsCall)
 		}
 		l.want(t, upstream.Load{})
 	})
@@ -128,7 +129,7 @@ func TestACallThatWaitsForAPlaceEndsWithItsContext(t *testing.T) {
 		wantNotSent(t, <-canceled, upstream.CanceledUnsent)
 		wantNotSent(t, <-timed, upstream.DeadlineUnsent)
 		l.want(t, upstream.Load{InFlight: 1, Waiting: 1})
-		l.Release()
+		l.Release(mcp.MethodToolsCall)
 		given(t, next)
 		l.want(t, upstream.Load{InFlight: 1})
 	})
@@ -143,12 +144,12 @@ func TestAPlaceIsNotLostWithTheCallThatGivesUp(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			first, second := l.ask(ctx), l.ask(t.Context())
 			cancel()
-			l.Release()
+			l.Release(mcp.MethodToolsCall)
 			if <-first == nil {
-				l.Release()
+				l.Release(mcp.MethodToolsCall)
 			}
 			given(t, second)
-			l.Release()
+			l.Release(mcp.MethodToolsCall)
 			l.want(t, upstream.Load{})
 		}
 	})
@@ -186,7 +187,46 @@ func TestNoCallWaitsAfterQuiesce(t *testing.T) {
 		wantNotSent(t, <-waits, upstream.ClosedByGateway)
 		wantNotSent(t, <-l.ask(t.Context()), upstream.ClosedByGateway)
 		l.want(t, upstream.Load{InFlight: 2})
-		l.Release()
+		l.Release(mcp.MethodToolsCall)
 		given(t, l.ask(t.Context())) // the live session goes on
+	})
+}
+
+// A list has a place of its own, so that calls which fill the queue do not hide a server's tools, and takes none of theirs.
+func TestOnePlaceIsKeptForTheList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimited(1, 1)
+		given(t, l.ask(t.Context()))
+		waits := l.ask(t.Context())
+		if err := l.Acquire(t.Context(), mcp.MethodToolsList); err != nil {
+			t.Fatalf("no place for the list: %v", err)
+		}
+		wantNotSent(t, l.Acquire(t.Context(), mcp.MethodToolsList), upstream.QueueFull)
+		l.want(t, upstream.Load{InFlight: 2, Waiting: 1, Shed: 1})
+		l.Release(mcp.MethodToolsCall)
+		given(t, waits)
+		l.want(t, upstream.Load{InFlight: 2, Shed: 1})
+		l.Release(mcp.MethodToolsList)
+		l.want(t, upstream.Load{InFlight: 1, Shed: 1})
+		l.Release(mcp.MethodToolsCall)
+		l.want(t, upstream.Load{Shed: 1})
+	})
+}
+
+// A second list at the same time has a place as any call.
+func TestTwoLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimited(1, 1)
+		for range 2 {
+			if err := l.Acquire(t.Context(), mcp.MethodToolsList); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waits := l.ask(t.Context())
+		l.want(t, upstream.Load{InFlight: 2, Waiting: 1})
+		l.Release(mcp.MethodToolsList)
+		l.want(t, upstream.Load{InFlight: 1, Waiting: 1})
+		l.Release(mcp.MethodToolsList)
+		given(t, waits)
 	})
 }
