@@ -117,3 +117,36 @@ func TestKeyInTheNamesPlaceIsRefused(t *testing.T) {
 		t.Errorf("an API key as a name: %v", err)
 	}
 }
+
+// Who was let in by a key is let in no longer than that key is under that name.
+func TestHas(t *testing.T) {
+	alice, aliceKey := newCaller(t, "alice")
+	anew, _ := newCaller(t, "alice")
+	bob, _ := newCaller(t, "bob")
+	renamed := alice
+	renamed.Name = "bob"
+	r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+	r.Header.Set("Authorization", "Bearer "+aliceKey)
+	caller, err := auth.NewCallers(bob, alice).Authenticate(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		callers auth.Callers
+		caller  auth.Caller
+		want    bool
+	}{
+		"the same":             {auth.NewCallers(alice, bob), caller, true},
+		"another key":          {auth.NewCallers(anew, bob), caller, false},
+		"another key as well":  {auth.NewCallers(anew, alice), caller, true},
+		"another name":         {auth.NewCallers(renamed), caller, false},
+		"gone":                 {auth.NewCallers(bob), caller, false},
+		"callers none":         {auth.NewCallers(), caller, false},
+		"nobody, callers none": {auth.NewCallers(), auth.Caller{}, true},
+		"nobody":               {auth.NewCallers(alice), auth.Caller{}, false},
+	} {
+		if got := row.callers.Has(row.caller); got != row.want {
+			t.Errorf("%s: let in %v, want %v", name, got, row.want)
+		}
+	}
+}

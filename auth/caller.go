@@ -24,9 +24,10 @@ const (
 	hashPrefix = "sha256:"
 )
 
-// A Caller is who asks. Where no callers are configured, all are the one with no name.
+// A Caller is who asks, and by which key. Where no callers are configured, all are the zero Caller.
 type Caller struct {
-	Name string
+	Name  string
+	Grant [sha256.Size]byte // the hash of the key that was shown
 }
 
 // Callers are those who may ask. The zero Callers lets everyone in as one caller.
@@ -98,12 +99,13 @@ func NewCallers(keys ...Key) Callers {
 // None reports whether everyone is let in as one caller.
 func (c Callers) None() bool { return len(c.keys) == 0 }
 
-// Has reports whether somebody of that name is let in.
-func (c Callers) Has(name string) bool {
+// Has reports whether caller, whom Authenticate once told, is still let in: under the same name by the same key. Who holds a
+// key that was replaced is not, though another key has the name.
+func (c Callers) Has(caller Caller) bool {
 	if c.None() {
-		return name == ""
+		return caller == Caller{}
 	}
-	return slices.ContainsFunc(c.keys, func(k Key) bool { return k.Name == name })
+	return slices.Contains(c.keys, Key{caller.Name, caller.Grant})
 }
 
 // Equal reports whether both let in the same callers by the same keys.
@@ -147,7 +149,7 @@ func (c Callers) Authenticate(r *http.Request) (Caller, error) {
 	if found < 0 {
 		return Caller{}, &Unauthenticated{"this API key is not known here: ask whoever runs the gateway for one"}
 	}
-	return Caller{Name: c.keys[found].Name}, nil
+	return Caller{Name: c.keys[found].Name, Grant: hash}, nil
 }
 
 // bearer returns the token of the only Authorization header there may be: two readers of two headers could disagree

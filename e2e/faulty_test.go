@@ -41,7 +41,7 @@ func refusal(status int) verdict {
 var (
 	unusable  = verdict{Outcome: "no-response", Cause: "unusable", Retry: "check", HTTPStatus: http.StatusOK}
 	lost      = verdict{Outcome: "no-response", Cause: "connection-lost", Retry: "check"}
-	notFound  = verdict{Outcome: "error-response", Cause: "refused", Retry: "safe", HTTPStatus: http.StatusNotFound}
+	notFound  = httpFailure(http.StatusNotFound)
 	elsewhere atomic.Pointer[httptest.Server] // where the fault redirect sends its callers
 )
 
@@ -69,7 +69,7 @@ func init() {
 	faults = []fault{
 		{name: "s401", answer: status(401), want: refusal(401)},
 		{name: "s403", answer: status(403), want: refusal(403)},
-		// With a session it says that the session has ended, which a new one did not mend.
+		// With a session it says that the session has ended. That a new one gets it as well says that it had not.
 		{name: "s404", answer: status(404), want: httpFailure(404), legacy: &notFound},
 		{name: "s429", answer: status(429), want: httpFailure(429)},
 		{name: "s500", answer: status(500), want: httpFailure(500)},

@@ -3,7 +3,10 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"mcp-gateway/gateway/catalog"
@@ -90,19 +93,40 @@ func unsentForReload(err error) bool {
 	return ok && e.Outcome == upstream.NotSent && e.Cause == upstream.Reload
 }
 
-// send sends the round, and once more where the server has compared headers with a schema that it has changed: nothing ran.
+// send sends the round, and once more where the server has compared headers with a schema that it has changed, so that they are
+// others now: nothing ran.
 func (c *toolCall) send(ctx context.Context) (*upstream.Response, error) {
 	began := time.Now()
 	resp, err := c.route.upstream.Call(ctx, &c.sent)
-	if errors.Is(err, upstream.ErrHeaderMismatch) && c.resend.Take() {
+	if errors.Is(err, upstream.ErrHeaderMismatch) {
 		// What it waits for now is not what it waited for on arrival.
 		ctx = upstream.WithWait(ctx, time.Now().Add(startWait))
 		c.snap.catalog.Relist(ctx, c.route.id)
-		c.sent.Header = c.headers(c.snap.catalog.View().Tool(c.route.id, c.sent.Target))
-		resp, err = c.route.upstream.Call(ctx, &c.sent)
+		header := c.headers(c.snap.catalog.View().Tool(c.route.id, c.sent.Target))
+		switch {
+		case maps.EqualFunc(header, c.sent.Header, slices.Equal):
+			err = unproven(err)
+		case c.resend.Take():
+			c.sent.Header = header
+			resp, err = c.route.upstream.Call(ctx, &c.sent)
+		}
 	}
 	c.upstreamTook = time.Since(began)
 	return resp, err
+}
+
+// unproven is the refusal of headers that are as the listing asks for them: it is not known what the server compared, nor when.
+func unproven(err error) error {
+	e, ok := errors.AsType[*upstream.Error](err)
+	if !ok {
+		return err
+	}
+	bare := *e
+	bare.Err = errors.New("the server refused the headers that its own listing asks for")
+	if stated, ok := errors.AsType[*wire.Error](err); ok {
+		bare.Err = fmt.Errorf("%w: %w", bare.Err, stated)
+	}
+	return &bare
 }
 
 // prepare finds the tool, holds the request against its definition, and writes it in the upstream's own words.

@@ -1,7 +1,10 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
@@ -132,36 +135,82 @@ func TestHeaderParamsAreCheckedAndProduced(t *testing.T) {
 	})
 }
 
+const (
+	byRegion = `{"tools":[{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}]}`
+	byPlace  = `{"tools":[{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Place"}}}}]}`
+)
+
+func (f *fake) lists(tools string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tools = tools
+}
+
 func TestRefusedHeadersAreSentOnceMoreAfterAListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const call = `{"name":"a__t","arguments":{"r":"eu"}}`
 		a := &fake{tools: oneTool}
 		refusal := &upstream.Error{Outcome: upstream.ErrorResponse, Cause: upstream.HopError, HTTPStatus: 400, Err: upstream.ErrHeaderMismatch}
 		a.call = func(context.Context, *upstream.Request) (*upstream.Response, error) {
 			if len(a.calls()) == 1 {
+				a.lists(byRegion)
 				return nil, refusal
 			}
 			return result(`{"content":[]}`), nil
 		}
 		g := gatewayOver(t, two, map[string]*fake{"a": a, "b": {}})
-		if reply := callTool(t, g, `{"name":"a__t"}`); reply.Error != nil || reply.Result.Has("isError") {
+		if reply := callTool(t, g, call); reply.Error != nil || reply.Result.Has("isError") {
 			t.Errorf("%+v", reply)
 		}
-		a.call = func(context.Context, *upstream.Request) (*upstream.Response, error) { return nil, refusal }
+		<-time.After(10 * time.Second) // until it may be listed anew
+		a.call = func(context.Context, *upstream.Request) (*upstream.Response, error) {
+			a.lists(byPlace)
+			return nil, refusal
+		}
 		a.mu.Lock()
 		a.got = nil
 		a.mu.Unlock()
-		reply := callTool(t, g, `{"name":"a__t"}`)
-		if got := outcomeOf(t, reply); !strings.Contains(got, `"cause":"hop-error"`) || len(a.calls()) != 2 {
+		reply := callTool(t, g, call)
+		if got := outcomeOf(t, reply); !strings.Contains(got, `"cause":"hop-error"`) || !strings.Contains(got, `"retry":"no"`) || len(a.calls()) != 2 {
 			t.Errorf("after %d sends: %s", len(a.calls()), got)
 		}
+		<-time.After(10 * time.Second)
 		a.call = func(_ context.Context, req *upstream.Request) (*upstream.Response, error) {
 			req.Resend.Take() // for a token that was refused
+			a.lists(byRegion)
 			return nil, refusal
 		}
-		if callTool(t, g, `{"name":"a__t"}`); len(a.calls()) != 3 {
+		if callTool(t, g, call); len(a.calls()) != 3 {
 			t.Errorf("a call that had been sent twice was sent again")
 		}
 	})
+}
+
+// A server that refuses the very headers that its listing asks for proves nothing by that, and would refuse them again.
+func TestRefusedHeadersThatAreRightAreNotSentAgain(t *testing.T) {
+	for _, tools := range []string{oneTool, byRegion} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &fake{tools: tools}
+			stated := &wire.Error{Code: mcp.CodeHeaderMismatch, Message: "no"}
+			refusal := &upstream.Error{Outcome: upstream.ErrorResponse, Cause: upstream.HopError, HTTPStatus: 400, Err: fmt.Errorf("%w: %w", upstream.ErrHeaderMismatch, stated)}
+			a.call = func(context.Context, *upstream.Request) (*upstream.Response, error) { return nil, refusal }
+			var out bytes.Buffer
+			g := loggedGateway(t, &out, two, map[string]*fake{"a": a, "b": {}})
+			reply := callTool(t, g, `{"name":"a__t","arguments":{"r":"eu"}}`)
+			const want = `{"outcome":"error-response","cause":"hop-error","upstream":"a","method":"tools/call","retry":"check","httpStatus":400}`
+			if got := outcomeOf(t, reply); got != want || len(a.calls()) != 1 {
+				t.Errorf("after %d sends: %s, want %s", len(a.calls()), got, want)
+			}
+			reply.After()
+			_ = g.closeLog()
+			if !strings.Contains(out.String(), "-32020") {
+				t.Errorf("the log does not say what the server stated: %s", &out)
+			}
+			if !errors.Is(refusal, upstream.ErrHeaderMismatch) {
+				t.Error("the engine's own error was changed")
+			}
+		})
+	}
 }
 
 func TestHeadersAreMadeOfTheFreshListing(t *testing.T) {
@@ -171,9 +220,7 @@ func TestHeadersAreMadeOfTheFreshListing(t *testing.T) {
 			if len(a.calls()) > 1 {
 				return result(`{"content":[]}`), nil
 			}
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			a.tools = `{"tools":[{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}]}`
+			a.lists(byRegion)
 			return nil, &upstream.Error{Outcome: upstream.ErrorResponse, Cause: upstream.HopError, HTTPStatus: 400, Err: upstream.ErrHeaderMismatch}
 		}
 		g := gatewayOver(t, two, map[string]*fake{"a": a, "b": {}})
@@ -232,11 +279,12 @@ func TestHeadersAreForwarded(t *testing.T) {
 			}
 		}
 		a.call = func(context.Context, *upstream.Request) (*upstream.Response, error) {
+			a.lists(byRegion)
 			return nil, &upstream.Error{Outcome: upstream.ErrorResponse, Cause: upstream.HopError, Err: upstream.ErrHeaderMismatch}
 		}
-		callTool(t, g, `{"name":"a__t"}`, sent(http.Header{"X-User": {"again"}}))
-		if got := a.last().Header.Get("X-User"); got != "again" {
-			t.Errorf("the second send has X-User %q", got)
+		callTool(t, g, `{"name":"a__t","arguments":{"r":"eu"}}`, sent(http.Header{"X-User": {"again"}}))
+		if got := a.last().Header; got.Get("X-User") != "again" || got.Get("Mcp-Param-Region") != "eu" {
+			t.Errorf("the second send has %v", got)
 		}
 	})
 }

@@ -78,6 +78,9 @@ func (c *toolCall) finish(resp *upstream.Response) error {
 	}
 	result = ownMeta(result)
 	if state != nil {
+		if !c.namesPass(resp.Result) {
+			return &upstream.Error{Outcome: upstream.NoResponse, Cause: upstream.Unusable, Err: errNamesSecret}
+		}
 		// It takes the place of the server's own last, since nothing must change in it.
 		result = result.With(wire.Edit{Name: "requestState", Value: state})
 	}

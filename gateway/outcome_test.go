@@ -50,7 +50,7 @@ func TestFailuresSayWhetherTheCallRan(t *testing.T) {
 		{&upstream.Error{Outcome: upstream.ErrorResponse, Cause: upstream.HopError, HTTPStatus: 200, Err: &wire.Error{Code: mcp.CodeUnsupportedVersion, Message: "hop"}},
 			`{"outcome":"error-response","cause":"hop-error","upstream":"a","method":"tools/call","retry":"check","httpStatus":200}`, "check before repeating"},
 		{&upstream.Error{Outcome: upstream.ErrorResponse, Cause: upstream.HopError, HTTPStatus: 400, Err: upstream.ErrHeaderMismatch},
-			`{"outcome":"error-response","cause":"hop-error","upstream":"a","method":"tools/call","retry":"no","httpStatus":400}`, "was not carried out"},
+			`{"outcome":"error-response","cause":"hop-error","upstream":"a","method":"tools/call","retry":"check","httpStatus":400}`, "check before repeating"},
 		{errors.New("an engine that breaks its promise"),
 			`{"outcome":"no-response","cause":"unusable","upstream":"a","method":"tools/call","retry":"check"}`, "check before repeating"},
 	} {

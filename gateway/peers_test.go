@@ -29,7 +29,9 @@ func init() {
 	case "legacy":
 		_ = legacyServer().Run(context.Background(), &mcp.StdioTransport{}) // it ends with its stdin
 	case "modern":
-		answerLines(os.Stdin, os.Stdout)
+		answerLines(os.Stdin, os.Stdout, modernAnswer)
+	case "old":
+		answerLines(os.Stdin, os.Stdout, oldAnswer)
 	case "silent":
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "broken":
@@ -109,15 +111,27 @@ func modernAnswer(text []byte) []byte {
 	return wire.AppendResult(nil, m.ID, []byte(result))
 }
 
-func answerLines(in io.Reader, out io.Writer) {
+// oldAnswer is what a server says that knows the handshake only.
+func oldAnswer(text []byte) []byte {
+	m, err := wire.ParseRequest(text)
+	switch {
+	case err != nil || m.ID == nil:
+		return nil
+	case m.Method == "initialize":
+		return wire.AppendResult(nil, m.ID, []byte(`{"protocolVersion":"2024-11-05","capabilities":{},"serverInfo":{"name":"old","version":"1"}}`))
+	}
+	return wire.AppendError(nil, m.ID, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no such method"})
+}
+
+func answerLines(in io.Reader, out io.Writer, answer func([]byte) []byte) {
 	decoder := json.NewDecoder(in)
 	for {
 		var message json.RawMessage
 		if decoder.Decode(&message) != nil {
 			return
 		}
-		if answer := modernAnswer(message); answer != nil {
-			fmt.Fprintf(out, "%s\n", answer)
+		if text := answer(message); text != nil {
+			fmt.Fprintf(out, "%s\n", text)
 		}
 	}
 }

@@ -15,6 +15,7 @@ func TestNoAllocations(t *testing.T) {
 	s.Learn(redact.Known{Text: redact.NewSecret("v"), Name: "k"})
 	for name, text := range map[string]string{
 		"plain": `{"a":"` + strings.Repeat("nothing here ", 100) + `"}`, "escapes": `{"a":"` + strings.Repeat(`\u0061\/\n\u00e9 abcdefgh-`, 100) + `"}`,
+		"deep": `{"a":"` + strings.Repeat(`\\\\n\\\\\\\" `, 100) + `"}`,
 	} {
 		in := []byte(text)
 		if n := testing.AllocsPerRun(100, func() {

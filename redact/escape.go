@@ -8,8 +8,9 @@ import (
 	"unsafe"
 )
 
-// maxViews is how often text is unescaped and matched again: JSON in a string of JSON needs it twice.
-const maxViews = 2
+// maxViews is how often text is unescaped and matched again. Forms are as JSON in a string of JSON has them: with four
+// more levels, six are seen through. Results that are themselves quoted results have three.
+const maxViews = 4
 
 // maxScratch bounds the buffers that wait for the next text, in bytes.
 const maxScratch = 4 << 20
@@ -47,8 +48,12 @@ func (x *index) findBehind(text string, found []span, views int) []span {
 	return appendTranslated(found, text, inView)
 }
 
-// hides reports whether text has an escape that no form shows as it is, so that one may stand behind it: `\/`, or `\u`
-// of a character that forms are made of. It also sees those that are escaped themselves.
+// deepRun is how many backslashes in a row tell of an escape that is escaped more often than any form shows: a newline
+// has four at the third level, all else has more.
+const deepRun = 4
+
+// hides reports whether text has an escape that no form shows as it is, so that one may stand behind it: `\/`, `\u` of a
+// character that forms are made of, or one of the third level and deeper. It also sees those that are escaped themselves.
 func (x *index) hides(text string) bool {
 	for at := 0; ; {
 		i := strings.IndexByte(text[at:], '\\')
@@ -62,7 +67,9 @@ func (x *index) hides(text string) bool {
 				break
 			}
 			next := load8(text, at+1)
-			if slashes&(bytesOf(next, '/')|bytesOf(next, 'u')) != 0 && x.hidesWithin(text, at, at+8) {
+			twos := slashes & bytesOf(next, '\\')
+			// Of four in a row, three or more lie in this word or in the next, in either order of bytes.
+			if slashes&(bytesOf(next, '/')|bytesOf(next, 'u'))|twos&(twos>>8) != 0 && x.hidesWithin(text, at, at+8) {
 				return true
 			}
 		}
@@ -100,9 +107,26 @@ func (x *index) hidesWithin(text string, from, to int) bool {
 			if u, ok := unit(text[from+2 : from+6]); ok && u < utf8.RuneSelf && (x.used[u] || u == '\\') {
 				return true
 			}
+		case '\\':
+			// The backslash of an escape is in a form of all that needs one.
+			if x.used['\\'] && slashRun(text, from) >= deepRun {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// slashRun returns how many backslashes are in a row with the one at, up to deepRun on each side.
+func slashRun(text string, at int) int {
+	from, to := at, at+1
+	for from > 0 && at-from < deepRun && text[from-1] == '\\' {
+		from--
+	}
+	for to < len(text) && to-at < deepRun && text[to] == '\\' {
+		to++
+	}
+	return to - from
 }
 
 // unit reads the four digits of a `\u` escape.

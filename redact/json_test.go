@@ -37,6 +37,7 @@ func TestJSON(t *testing.T) {
 		{"Base64 that is known", []string{"1234abcd8", "MTIzNGFiY2Q4"}, `["eGF4MTIzNGFiY2Q4","MTIzNGFiY2Q4"]`, `["eGF4XXXXXXXXXXXX","XXXXXXXXXXXX"]`},
 		{"quotes in it", []string{`ab"cd\ef`}, `["ab\"cd\\ef","{\"k\":\"ab\\\"cd\\\\ef\"}"]`, `["[redacted]","{\"k\":\"[redacted]\"}"]`},
 		{"in JSON in it", []string{"abcdefg8"}, `["{\"k\":\"abcdefg8\"}"]`, `["{\"k\":\"[redacted]\"}"]`},
+		{"in JSON three deep", []string{`ab"cd\ef8`}, `["` + nest(3, `x ab"cd\ef8 y`) + `"]`, `["x [redacted] y"]`},
 		{"Base64", []string{"abcdefg8i"}, `{"blob":"YWJjZGVmZzhp"}`, `{"blob":"XXXXXXXXXXXX"}`},
 		{"white space", []string{"abcdefg8"}, " {\t\"a\" :\r\n\"abcdefg8\" } ", " {\t\"a\" :\r\n\"[redacted]\" } "},
 		{"weak", []string{"postgres", "12345678"}, `{"postgres":"postgres 12345678","a":12345678}`, `{"postgres":"postgres 12345678","a":12345678}`},

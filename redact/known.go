@@ -3,6 +3,7 @@ package redact
 import (
 	"encoding/base64"
 	"net/textproto"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,35 +13,44 @@ import (
 const minAlone = 8
 
 // weakBelow is the length, in characters, from which on a text of letters alone, or of digits alone, is no longer taken
-// for a word or a number that may well mean something else.
+// for words or a number that may well mean something else.
 const weakBelow = 16
 
 // A Known is one text that a Scrubber replaces, and where it does.
 //
 // By itself it is a credential, which is replaced in results and in records, wherever one of its forms has 8 bytes or
-// more. What is shorter, or is one short word or number, is left alone in results and goes there only right behind
+// more. What is shorter, or is a short word, words or number, is left alone in results and goes there only right behind
 // its Name, or behind `Bearer `. The name stays.
 type Known struct {
 	Text Secret
 	Name string // what the text is the value of; "" where nothing says so
 
-	Header   bool // Name is a header's, which is written in any case
+	Header   bool // Name is a header's, which is written in small, capital and initial letters, and as CGI does
 	Userinfo bool // Text is the user and password of a url: a short one goes between its `//` and `@`, and as Basic credential
 	Record   bool // Text is no credential: it is replaced in records only, and where it has a Name only with that
 }
 
 // Weak reports whether text is so much like an ordinary word or number that results keep it where it stands alone:
-// fewer than 16 characters, all letters or all digits.
+// fewer than 16 characters, all letters or all digits. A single _ - or . may stand between two of them: customer_id is
+// what a tool's schema may well have, too.
 func Weak(text string) bool {
 	if utf8.RuneCountInString(text) >= weakBelow {
 		return false
 	}
-	letters, digits := true, true
+	letters, digits, joined := true, true, text != ""
 	for _, r := range text {
+		if r == '_' || r == '-' || r == '.' {
+			if joined {
+				return false
+			}
+			joined = true
+			continue
+		}
+		joined = false
 		letters = letters && unicode.IsLetter(r)
 		digits = digits && unicode.IsDigit(r)
 	}
-	return letters || digits
+	return (letters || digits) && !joined
 }
 
 // A form is one way in which a text may be written.
@@ -78,8 +88,8 @@ func (k Known) forms() (everywhere, records []form) {
 	}
 }
 
-// linesOf are the lines of a text of several, such as a key in PEM, that are a secret by themselves: whatever is recorded line by
-// line shows them so. The lines around a key say nothing.
+// linesOf are the lines of a text of several, such as a key in PEM, that are a secret by themselves: whatever is recorded
+// line by line shows them so. The lines around a key say nothing.
 func linesOf(text string) []string {
 	if !strings.Contains(text, "\n") {
 		return nil
@@ -120,8 +130,12 @@ func (k Known) behind(text string) []form {
 func (k Known) named(text string) []form {
 	names := []string{k.Name}
 	if k.Header {
-		for _, name := range []string{strings.ToLower(k.Name), textproto.CanonicalMIMEHeaderKey(k.Name)} {
-			if name != names[0] && name != names[len(names)-1] {
+		upper := strings.ToUpper(k.Name)
+		for _, name := range []string{
+			strings.ToLower(k.Name), textproto.CanonicalMIMEHeaderKey(k.Name), upper,
+			"HTTP_" + strings.ReplaceAll(upper, "-", "_"), // of CGI, RFC 3875, section 4.1.18
+		} {
+			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"mcp-gateway/redact"
 )
 
+const pem = "-----BEGIN PRIVATE KEY-----\r\nMIIEvQ1BADAN\r\n  Kw8eG+1z\r\nordinary\r\na1\r\n-----END PRIVATE KEY-----\r\n"
+
 // What is known and how, what becomes of a text in results, and what of it in records.
 func TestKnown(t *testing.T) {
 	secret := redact.NewSecret
@@ -39,8 +41,18 @@ func TestKnown(t *testing.T) {
 		{"one byte", redact.Known{Text: secret("2"), Name: "v"}, "v=2 dev=2 v=23", "v=[redacted] dev=2 v=23", "v=[redacted] dev=2 v=23"},
 		{"record pair", redact.Known{Text: secret("abcdefgh-1"), Name: "v", Record: true}, "v=abcdefgh-1 abcdefgh-1", "v=abcdefgh-1 abcdefgh-1", "v=[redacted] abcdefgh-1"},
 		{"record alone", redact.Known{Text: secret("abcdefgh-1"), Record: true}, "abcdefgh-1", "abcdefgh-1", "[redacted]"},
+		{"weak words", redact.Known{Text: secret("customer_id"), Name: "TABLE_KEY"}, "customer_id TABLE_KEY=customer_id", "customer_id TABLE_KEY=[redacted]", "[redacted] TABLE_KEY=[redacted]"},
+		{"sent in a form", redact.Known{Text: secret("a+b/c d=12")}, "a%252Bb%252Fc%2Bd%253D12", "[redacted]", "[redacted]"},
+		{"sent in a path", redact.Known{Text: secret("a+b/c d=12")}, "a%2Bb%252Fc%2520d%3D12", "[redacted]", "[redacted]"},
+		{"sent in a form, in Base64", redact.Known{Text: secret("a+b/c12")}, "YSUyQmIlMkZjMTI=", "XXXXXXXXXXXXXXI=", "XXXXXXXXXXXXXXI="},
+		{"sent in a path, in Base64", redact.Known{Text: secret("a+b/c d=12")}, "YStiJTJGYyUyMGQ9MTI=", "XXXXXXXXXXXXXXXXXXI=", "XXXXXXXXXXXXXXXXXXI="},
+		{"lines", redact.Known{Text: secret(pem)}, "MIIEvQ1BADAN -----BEGIN PRIVATE KEY----- Kw8eG+1z ordinary a1 -----END PRIVATE KEY-----",
+			"[redacted] -----BEGIN PRIVATE KEY----- [redacted] ordinary a1 -----END PRIVATE KEY-----",
+			"[redacted] -----BEGIN PRIVATE KEY----- [redacted] ordinary a1 -----END PRIVATE KEY-----"},
 		{"header", redact.Known{Text: secret("blue"), Name: "x-TEAM", Header: true, Record: true},
-			"x-TEAM: blue x-team: blue X-Team: blue X-TEAM: blue X-Team:[blue]", "", "x-TEAM: [redacted] x-team: [redacted] X-Team: [redacted] X-TEAM: blue X-Team:[[redacted]]"},
+			"x-TEAM: blue x-team: blue X-Team: blue X-TEAM: blue X-Team:[blue]", "",
+			"x-TEAM: [redacted] x-team: [redacted] X-Team: [redacted] X-TEAM: [redacted] X-Team:[[redacted]]"},
+		{"header of CGI", redact.Known{Text: secret("k-1"), Name: "X-Api-Key", Header: true}, "HTTP_X_API_KEY=k-1 X_API_KEY=k-1", "HTTP_X_API_KEY=[redacted] X_API_KEY=k-1", "HTTP_X_API_KEY=[redacted] X_API_KEY=k-1"},
 		{"header in JSON", redact.Known{Text: secret("blue"), Name: "X-Team", Header: true, Record: true},
 			`{\"x-team\":\"blue\",\"X-Team\":[\"blue\"]}`, "", `{\"x-team\":\"[redacted]\",\"X-Team\":[\"[redacted]\"]}`},
 		{"credential header", redact.Known{Text: secret("k-1"), Name: "X-Key", Header: true}, "x-key: k-1", "x-key: [redacted]", "x-key: [redacted]"},
@@ -130,6 +142,8 @@ func TestLearnCountsOwners(t *testing.T) {
 func TestWeak(t *testing.T) {
 	for text, want := range map[string]bool{
 		"postgres": true, "12345678": true, "abcdefghijklmno": true, "пароль": true, "ééééééééé": true, "": true,
+		"customer_id": true, "eu-west.north": true, "12-34.56_78": true, "two_words_of_16c": false, "1234-5678-9012-3": false,
+		"customer_id2": false, "customer__id": false, "_customer": false, "-": false,
 		"postgres1": false, "abcdefgh-": false, "abcdefghijklmnop": false, "1234567890123456": false, "a b": false,
 	} {
 		if got := redact.Weak(text); got != want {

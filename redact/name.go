@@ -8,15 +8,18 @@ import (
 
 var (
 	credentialWords = []string{
-		"TOKEN", "KEY", "SECRET", "PASS", "PASSWORD", "PWD", "AUTH", "AUTHORIZATION", "COOKIE", "CREDENTIAL",
+		"TOKEN", "KEY", "SECRET", "PASS", "PASSWORD", "PASSWD", "PASSPHRASE", "PASSCODE", "PWD", "AUTH", "AUTHORIZATION",
+		"COOKIE", "CREDENTIAL",
 	}
+	// Words that count as a whole part only, since others end so (SPAT), or since it is what they qualify that counts.
+	credentialParts = []string{"PAT", "JWT", "BEARER", "PRIVATE"}
 	// A name that ends so says where something is, not what it is.
 	pointerWords = []string{"PATH", "FILE", "DIR", "URL", "HOST", "SOCK", "TYPE", "NAME", "ID"}
 )
 
 // CredentialName reports whether a value called name is a credential: a part of the name is, or ends in, a word such
 // as TOKEN, KEY or PASSWORD, in any case, singular or plural, with digits after it (GITHUB_TOKEN, x-api-keys,
-// PGPASSWORD, TOKEN2). PWD, OLDPWD and names whose last part points elsewhere (KEY_FILE, AUTH_URL) are not.
+// PGPASSWORD, TOKEN2); or a part is PAT, JWT, BEARER or PRIVATE. PWD, OLDPWD and names whose last part points elsewhere (KEY_FILE, AUTH_URL) are not.
 func CredentialName(name string) bool {
 	parts := strings.FieldsFunc(strings.ToUpper(camelParts(name)), func(r rune) bool {
 		return r == '_' || r == '-' || r == '.' || r == ' '
@@ -32,6 +35,9 @@ func CredentialName(name string) bool {
 
 func credentialPart(part string) bool {
 	part = strings.TrimRight(part, "0123456789")
+	if slices.Contains(credentialParts, strings.TrimSuffix(part, "S")) {
+		return true
+	}
 	return slices.ContainsFunc(credentialWords, func(word string) bool {
 		return strings.HasSuffix(part, word) || strings.HasSuffix(part, word+"S") || strings.HasSuffix(part, word+"ES")
 	})

@@ -17,6 +17,14 @@ func scrubber(texts ...string) *redact.Scrubber {
 	return s
 }
 
+// nest is text as it stands in a string of JSON in a string of JSON, so many levels deep.
+func nest(levels int, text string) string {
+	for range levels {
+		text = quoted(text)
+	}
+	return text
+}
+
 func TestScrub(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -45,6 +53,10 @@ func TestScrub(t *testing.T) {
 		{"escape after", []string{`abcdefg\`}, `"abcdefg\n"`, `"[redacted]"`},
 		{"u escape after", []string{`abcdefg\u00`}, `"abcdefg\u00e9x"`, `"[redacted]x"`},
 		{"JSON twice", []string{`ab"cd\efgh`}, `"{\"a\": \"ab\\\"cd\\\\efgh\"}"`, `"{\"a\": \"[redacted]\"}"`},
+		{"JSON of any depth", []string{`ab"cd\efgh`}, nest(3, `ab"cd\efgh`) + " " + nest(4, `ab"cd\efgh`) + " " + nest(6, `ab"cd\efgh`), "[redacted] [redacted] [redacted]"},
+		{"newline of any depth", []string{"abcd\nefgh"}, nest(3, "abcd\nefgh") + " " + nest(4, "abcd\nefgh") + " " + nest(6, "abcd\nefgh"), "[redacted] [redacted] [redacted]"},
+		{"u escapes of any depth", []string{"abcdefgh"}, nest(3, `abc\u0064efgh`), "[redacted]"},
+		{"too deep", []string{`ab"cdefgh`}, nest(7, `ab"cdefgh`), nest(7, `ab"cdefgh`)},
 		{"u escapes", []string{"abcdefgh"}, `"abc\u0064efgh \u0061\u0062\u0063\u0064\u0065\u0066\u0067\u0068"`, `"[redacted] [redacted]"`},
 		{"u escapes twice", []string{"abcdefgh"}, `"{\"a\":\"abc\\u0064efgh\"}"`, `"{\"a\":\"[redacted]\"}"`},
 		{"u escape of a u escape", []string{"abcdefgh"}, `"abc\u005cu0064efgh"`, `"[redacted]"`},

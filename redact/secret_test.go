@@ -84,6 +84,9 @@ func TestCredentialName(t *testing.T) {
 		"GITHUB_TOKEN": true, "API_KEYS": true, "PGPASSWORD": true, "TOKEN2": true, "TOKENS2": true, "x-api-key": true, "Authorization": true,
 		"apiKey": true, "accessToken": true, "Cookie": true, "PASS": true, "db.password": true, "AUTH_HEADER": true,
 		"PWD": false, "OLDPWD": false, "DB_PWD": true, "KEY_FILE": false, "TOKEN_URL": false, "AUTH_TYPE": false, "keyPath": false,
+		"DB_PASSWD": true, "PGPASSWD": true, "PASSPHRASE": true, "sshPassphrase": true, "X_PASSCODE": true, "PAT": true, "GITHUB_PAT": true, "JWT": true,
+		"my-jwts": true, "BEARER": true, "MCP_BEARER2": true, "SIGNING_PRIVATE": true, "PRIVATE_PEM": true,
+		"FORPAT": false, "SPAT_LEVEL": false, "PATTERN": false, "PRIVATELY": false, "PAT_FILE": false, "FORBEARER": false,
 		"PATH": false, "HOME": false, "": false, "_": false, "KEYBOARD": false, "SSH_AUTH_SOCK": false, "API_KEY_ID": false, "X-Team": false,
 	} {
 		if got := redact.CredentialName(name); got != want {

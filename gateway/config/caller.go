@@ -118,7 +118,7 @@ func (l *loader) weak(at place, s redact.Secret) {
 	case len(text) < 8:
 		l.warn(at, "a credential of under 8 characters cannot be kept out of logs, use a longer one")
 	case redact.Weak(text):
-		l.warn(at, "a credential of one short word or number is kept out of logs, but not out of what the server says, use a longer one")
+		l.warn(at, "a credential of short words or a short number is kept out of logs, but not out of what the server says, use a longer one")
 	}
 }
 

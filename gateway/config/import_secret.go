@@ -55,13 +55,13 @@ func (i *importer) literalSecret(l label, text string) string {
 
 // secretText reports whether text, the value of name, is a credential or has one in it as far as can be seen.
 func secretText(name, text string) bool {
-	return credentialVariable(name, text) && !harmless(name, text) || len(spans(text)) > 0 || given(text) || found(text, (*loader).variable)
+	return credentialVariable(name, text) && !harmless(name, text) || len(spans(text)) > 0 || given(text) || odd(text) || found(text)
 }
 
 // found reports whether the parser will take text for a credential, by its looks, once it is in a configuration.
-func found(text string, as func(*loader, item)) bool {
+func found(text string) bool {
 	l := newLoader("")
-	as(l, item{value: value{text: text}, at: place{node: &yaml.Node{}}})
+	l.assigned(item{value: value{text: text}, at: place{node: &yaml.Node{}}})
 	return slices.ContainsFunc(l.credentials(), func(k redact.Known) bool {
 		plain, err := url.PathUnescape(k.Text.Reveal())
 		return (err != nil || !strings.ContainsFunc(plain, isPlaceholder)) && !strings.ContainsFunc(k.Text.Reveal(), isPlaceholder)
@@ -112,11 +112,8 @@ func (i *importer) hideText(l label, text string) string {
 		at = s.to
 	}
 	b.WriteString(text[at:])
-	as := (*loader).variable
-	if l.argument {
-		as = (*loader).assigned // a package's name may well have the shape of a credential
-	}
-	if hidden := b.String(); !given(hidden) && !found(hidden, as) {
+	// What only looks odd goes too, but not of arguments: a package's name may well have the shape of a credential.
+	if hidden := b.String(); !given(hidden) && !found(hidden) && (l.argument || !odd(hidden)) {
 		return hidden
 	}
 	return i.literalSecret(l, text)

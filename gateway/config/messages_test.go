@@ -311,7 +311,7 @@ var warnings = []expected{
 		"11:24: upstreams.grant.credential.oauth2.refresh_token: a credential stands in the file itself, keep it outside: ${env:NAME} or ${file:PATH}",
 		"11:24: upstreams.grant.credential.oauth2.refresh_token: a credential of under 8 characters cannot be kept out of logs, use a longer one",
 		"13:58: upstreams.weak.credential.bearer: a credential stands in the file itself, keep it outside: ${env:NAME} or ${file:PATH}",
-		"13:58: upstreams.weak.credential.bearer: a credential of one short word or number is kept out of logs, but not out of what the server says, use a longer one",
+		"13:58: upstreams.weak.credential.bearer: a credential of short words or a short number is kept out of logs, but not out of what the server says, use a longer one",
 	}},
 	{"credentials.good.yaml", nil},
 	{"families.good.yaml", []string{
@@ -334,7 +334,7 @@ var warnings = []expected{
 		"12:75: upstreams.words.args[3]: a credential stands in the file itself, keep it outside: ${env:NAME} or ${file:PATH}",
 		"12:104: upstreams.words.args[4]: a credential stands in the file itself, keep it outside: ${env:NAME} or ${file:PATH}",
 		"14:26: upstreams.words.env.POSTGRES_PASSWORD: a credential stands in the file itself, keep it outside: ${env:NAME} or ${file:PATH}",
-		"14:26: upstreams.words.env.POSTGRES_PASSWORD: a credential of one short word or number is kept out of logs, but not out of what the server says, use a longer one",
+		"14:26: upstreams.words.env.POSTGRES_PASSWORD: a credential of short words or a short number is kept out of logs, but not out of what the server says, use a longer one",
 		"15:18: upstreams.words.env.SHORT_KEY: a credential stands in the file itself, keep it outside: ${env:NAME} or ${file:PATH}",
 		"15:18: upstreams.words.env.SHORT_KEY: a credential of under 8 characters cannot be kept out of logs, use a longer one",
 		"18:14: upstreams.words.env.OTHER: a credential stands in the file itself, keep it outside: ${env:NAME} or ${file:PATH}",

@@ -12,10 +12,13 @@ import (
 )
 
 // credentialVariable reports whether an environment variable is a credential: by its name, unless its value only
-// says where something is.
+// says where something is, or is a switch.
 func credentialVariable(name, text string) bool {
-	return redact.CredentialName(name) && !pointer(text)
+	return redact.CredentialName(name) && !pointer(text) && !slices.Contains(switches, strings.ToLower(text))
 }
+
+// switches are values that say nothing under any name: USE_AUTH=true.
+var switches = []string{"true", "false", "yes", "no", "on", "off"}
 
 // pointer reports whether text is a path, or a url without userinfo. A path with a part that could be a credential
 // is none: some credentials begin with a slash.
@@ -49,18 +52,16 @@ func (l *loader) named(name, text string) redact.Secret {
 	return l.knows(redact.Known{Text: redact.NewSecret(text), Name: name})
 }
 
-// variable makes the credentials of one variable known and warns of a literal one.
-func (l *loader) variable(i item) {
-	l.assigned(i)
-	if text := i.value.text; !credentialVariable(i.name, text) && redact.CredentialShape(text) && !pointer(text) && !ordinary(text) && oneWord(text) {
-		l.named(i.name, text)
-	}
+// odd reports whether text looks like a credential and like nothing else. Names of models, revisions, databases and
+// buckets may look so too: without a name that says more, records alone go without it.
+func odd(text string) bool {
+	return redact.CredentialShape(text) && !pointer(text) && !ordinary(text) && oneWord(text)
 }
 
-// assigned makes known the credentials of a value that has a name, or of one without.
+// assigned makes known the credentials of a value that has a name, or of one without, and warns of literal ones.
 func (l *loader) assigned(i item) {
 	text := i.value.text
-	embedded := l.embedded(text)
+	embedded := l.within(text)
 	switch {
 	case credentialVariable(i.name, text) && text != "":
 		s := l.named(i.name, text)
@@ -69,8 +70,9 @@ func (l *loader) assigned(i item) {
 		return
 	case embedded:
 		l.literal(i.at, i.value)
-	default:
-		l.suspect(i)
+	case l.suspect(i):
+	case odd(text):
+		l.knows(redact.Known{Text: redact.NewSecret(text), Record: true})
 	}
 	if i.name != "" {
 		l.knows(redact.Known{Text: redact.NewSecret(text), Name: i.name, Record: true})
@@ -86,6 +88,9 @@ func (l *loader) arguments(args []item) []redact.Secret {
 		out = append(out, redact.NewSecret(i.value.text))
 		text := i.value.text
 		name, inline, both := strings.Cut(text, "=")
+		if both {
+			l.pairs(text) // its first name may be that of a pair like the others, and not of all that follows
+		}
 		switch dashed := strings.HasPrefix(text, "-"); {
 		case dashed && both:
 			i.name, i.value.text = strings.TrimLeft(name, "-"), inline
@@ -112,19 +117,19 @@ func (l *loader) arguments(args []item) []redact.Secret {
 // tokenStarts are what well-known kinds of tokens begin with.
 var tokenStarts = []string{"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-", "AKIA", "eyJ", "mcpgw_", "npm_"}
 
-// suspect warns of a literal that looks like a well-known kind of token under a name that does not say so.
-func (l *loader) suspect(i item) {
-	text := i.value.text
-	if len(text) < 20 || i.value.referenced {
-		return
+// suspect makes a text known that is a well-known kind of token under a name that does not say so, warns of it, and
+// reports whether it is one.
+func (l *loader) suspect(i item) bool {
+	if !wellKnown(i.value.text) {
+		return false
 	}
-	for _, start := range tokenStarts {
-		if strings.HasPrefix(text, start) {
-			l.secret(text)
-			l.literal(i.at, i.value)
-			return
-		}
-	}
+	l.secret(i.value.text)
+	l.literal(i.at, i.value)
+	return true
+}
+
+func wellKnown(text string) bool {
+	return len(text) >= 20 && slices.ContainsFunc(tokenStarts, func(start string) bool { return strings.HasPrefix(text, start) })
 }
 
 // header makes the credentials of one header known and warns of what is wrong with them. A value that is no
@@ -192,10 +197,13 @@ func (l *loader) ambient(c *Config) {
 	}
 	for _, pair := range os.Environ() {
 		name, text, _ := strings.Cut(pair, "=")
-		if credentialVariable(name, text) {
+		switch {
+		case credentialVariable(name, text):
 			l.named(name, text)
+		case wellKnown(text):
+			l.secret(text)
 		}
-		l.embedded(text)
+		l.within(text)
 	}
 }
 

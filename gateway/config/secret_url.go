@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"mcp-gateway/redact"
@@ -68,7 +69,24 @@ func (l *loader) location(whole string, at int) bool {
 	path, query, _ := strings.Cut(rest[n:], "?")
 	path, fragment, _ := strings.Cut(path, "#")
 	query, late, _ := strings.Cut(query, "#")
+	if scheme := strings.ToLower(whole[:at]); !slices.Contains(webSchemes, scheme) {
+		l.elsewhere(path)
+		path = ""
+	}
 	return l.parts(userinfo, path, query, fragment, late)
+}
+
+// webSchemes begin urls whose path may be a credential, such as a webhook's. Elsewhere it names a database, a bucket or a
+// file.
+var webSchemes = []string{"https://", "http://", "wss://", "ws://"}
+
+// elsewhere makes the segments of a path known that names something: only records go without what looks like a credential.
+func (l *loader) elsewhere(path string) {
+	for segment := range strings.SplitSeq(path, "/") {
+		if redact.CredentialShape(segment) {
+			l.knows(redact.Known{Text: redact.NewSecret(segment), Record: true})
+		}
+	}
 }
 
 // parts makes known, as written and as decoded, the credentials of a url: its userinfo, and the path segments and the
@@ -106,7 +124,7 @@ func (l *loader) field(field string) bool {
 	switch {
 	case text == "":
 		return found
-	case redact.CredentialName(plainName):
+	case redact.CredentialName(fieldName(plainName)):
 		l.named(name, text)
 		if plain, err := url.QueryUnescape(text); err == nil {
 			l.named(name, plain)

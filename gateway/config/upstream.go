@@ -279,7 +279,7 @@ func (l *loader) finishChild(d *draft) {
 	d.up.ForwardHeaders = nil
 	for _, i := range d.env {
 		d.up.Env = append(d.up.Env, EnvVar{Name: i.name, Value: redact.NewSecret(i.value.text)})
-		l.variable(i)
+		l.assigned(i)
 	}
 }
 

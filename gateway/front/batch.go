@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -75,8 +76,11 @@ func (f *Front) answerBatch(p *post, client legacyClient, messages []*wire.Messa
 		case m.Kind != wire.Request:
 			f.notice(client, m)
 		default:
+			// A cancel further on in the array may mean it, so that it begins here.
+			ctx, call := f.flights.begin(context.WithoutCancel(p.r.Context()), client.flightKey(m.ID))
 			running.Go(func() {
-				responses[i] = f.answerInBatch(p, client, m)
+				defer f.flights.end(call)
+				responses[i] = f.answerInBatch(ctx, p, client, m)
 				// One array is one answer, and no larger than any other may be.
 				if total.Add(int64(len(responses[i]))) > maxBatchAnswer {
 					responses[i] = wire.AppendError(nil, m.ID, fault(wire.CodeInternal, tooMuchForBatch))
@@ -87,7 +91,7 @@ func (f *Front) answerBatch(p *post, client legacyClient, messages []*wire.Messa
 }
 
 // answerInBatch is answerLegacy for a message whose neighbours a panic must not take along.
-func (f *Front) answerInBatch(p *post, client legacyClient, m *wire.Message) (response []byte) {
+func (f *Front) answerInBatch(ctx context.Context, p *post, client legacyClient, m *wire.Message) (response []byte) {
 	defer func() {
 		if v := recover(); v != nil {
 			f.logPanic(p.in, v)
@@ -100,7 +104,7 @@ func (f *Front) answerInBatch(p *post, client legacyClient, m *wire.Message) (re
 	// What it holds cannot wait for its neighbours, which may wait for the same.
 	var hold upstream.Hold
 	defer hold.Release()
-	return f.answerLegacy(p, client, m, &hold)
+	return f.answerLegacy(ctx, p, client, m, &hold)
 }
 
 // joinBatch is the array of the responses that there are; nil where there is none.

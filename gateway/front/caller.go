@@ -15,7 +15,8 @@ func (f *Front) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := f.cfg.Authenticate(r)
 		if err == nil {
-			inboundOf(w).caller = caller
+			in := inboundOf(w)
+			in.caller, in.grant = caller.Name, caller.Grant
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -9,7 +9,7 @@ import (
 type flights struct {
 	mu     sync.Mutex // guards all below
 	all    map[*flight]struct{}
-	byID   map[flightKey]*flight
+	byKey  map[flightKey]*flight // the latest of each; older leads to the others
 	served int
 	cause  error         // why the front closes; nil until then
 	idle   chan struct{} // closed once closing and nothing is served any more
@@ -19,9 +19,11 @@ type flights struct {
 type flight struct {
 	key    flightKey
 	cancel context.CancelCauseFunc
+	// Others of the same key, which a client should not have: guarded by the mu of their flights.
+	newer, older *flight
 }
 
-// A flightKey names the call that a legacy client may cancel: an id means something within its session only. The zero
+// A flightKey names the calls that a legacy client may cancel: an id means something within its session only. The zero
 // key cannot be cancelled by anybody.
 type flightKey struct {
 	session sessionID
@@ -29,7 +31,7 @@ type flightKey struct {
 }
 
 func newFlights() *flights {
-	return &flights{all: map[*flight]struct{}{}, byID: map[flightKey]*flight{}, idle: make(chan struct{})}
+	return &flights{all: map[*flight]struct{}{}, byKey: map[flightKey]*flight{}, idle: make(chan struct{})}
 }
 
 // enter counts a request in, unless the front closes.
@@ -62,7 +64,7 @@ func (f *flights) settle() {
 	}
 }
 
-// begin gives a call the context that it runs in. A later call with the same key takes its place for cancelling.
+// begin gives a call the context that it runs in. From then on it can be cancelled.
 func (f *flights) begin(parent context.Context, key flightKey) (context.Context, *flight) {
 	ctx, cancel := context.WithCancelCause(parent)
 	call := &flight{key: key, cancel: cancel}
@@ -73,7 +75,10 @@ func (f *flights) begin(parent context.Context, key flightKey) (context.Context,
 	}
 	f.all[call] = struct{}{}
 	if key != (flightKey{}) {
-		f.byID[key] = call
+		if call.older = f.byKey[key]; call.older != nil {
+			call.older.newer = call
+		}
+		f.byKey[key] = call
 	}
 	return ctx, call
 }
@@ -82,18 +87,26 @@ func (f *flights) begin(parent context.Context, key flightKey) (context.Context,
 func (f *flights) end(call *flight) {
 	f.mu.Lock()
 	delete(f.all, call)
-	if f.byID[call.key] == call {
-		delete(f.byID, call.key)
+	switch {
+	case call.newer != nil:
+		call.newer.older = call.older
+	case call.older != nil:
+		f.byKey[call.key] = call.older
+	default:
+		delete(f.byKey, call.key)
+	}
+	if call.older != nil {
+		call.older.newer = call.newer
 	}
 	f.mu.Unlock()
 	call.cancel(nil)
 }
 
-// cancelOne ends the call of that key, if there is one.
-func (f *flights) cancelOne(key flightKey) {
+// cancelAll ends the calls of that key: where a client has given several one id, nobody can tell which it means.
+func (f *flights) cancelAll(key flightKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if call := f.byID[key]; call != nil {
+	for call := f.byKey[key]; call != nil; call = call.older {
 		call.cancel(ErrCanceled)
 	}
 }

@@ -75,14 +75,20 @@ type Reply struct {
 	panicked bool
 }
 
+// A Caller is who asks, as Config.Authenticate tells.
+type Caller struct {
+	Name  string   // "" where nobody has to say
+	Grant [32]byte // by what they were let in, which may end before the name does; it says nothing to the front
+}
+
 // Config is what a Front is made of. Only Dispatch, Ring, ServerInfo and Log are needed.
 type Config struct {
 	Dispatch Dispatch
 	Ring     *seal.Ring // seals the session tokens of legacy clients
 
-	// Authenticate gives the name of who asks. An error is answered with 401; one with a method Challenge() string says
-	// what WWW-Authenticate holds, and its text is for the client. Nil asks nobody.
-	Authenticate func(*http.Request) (caller string, err error)
+	// Authenticate tells who asks. An error is answered with 401; one with a method Challenge() string says what
+	// WWW-Authenticate holds, and its text is for the client. Nil asks nobody.
+	Authenticate func(*http.Request) (Caller, error)
 
 	Path     string   // "" is /mcp
 	Loopback bool     // the listener is on loopback: only loopback Hosts pass, and those of Hosts
@@ -96,8 +102,8 @@ type Config struct {
 	Keepalive   time.Duration // between comments on an open stream; 0 is never
 	StreamAfter time.Duration // of silence before a stream is opened; 0 is never
 
-	// Admits reports whether the caller is still one. Nil is always.
-	Admits func(caller string) bool
+	// Admits reports whether what Authenticate once told still holds. Nil is always.
+	Admits func(Caller) bool
 
 	ServerInfo []byte // JSON text of the gateway's Implementation
 	Log        *slog.Logger
@@ -190,7 +196,7 @@ func (f *Front) EndStreams() { f.endOnce.Do(func() { close(f.ending) }) }
 // Listening is how many streams clients hold open to listen, here and at the fronts before this one.
 func (f *Front) Listening() int { return int(f.listening.Load()) }
 
-// Readmit ends the listening of callers that Config.Admits no longer admits.
+// Readmit ends the listening of callers that Config.Admits no longer admits, by the grant with which it began.
 func (f *Front) Readmit() { close(*f.admitting.Swap(new(make(chan struct{})))) }
 
 // Cut ends the calls in flight with cause, and all listening, and refuses new requests. It returns at once, so that their

@@ -45,7 +45,7 @@ func (r *recorder) has(part string) bool { return strings.Contains(r.lines(), pa
 func TestRequestReachesDispatch(t *testing.T) {
 	var got *Request
 	_, server := start(t, Config{
-		Authenticate: func(*http.Request) (string, error) { return "alice", nil },
+		Authenticate: func(*http.Request) (Caller, error) { return Caller{Name: "alice"}, nil },
 		Dispatch: func(_ context.Context, req *Request) *Reply {
 			got = req
 			return done
@@ -127,11 +127,11 @@ func TestOtherPaths(t *testing.T) {
 
 func TestPanics(t *testing.T) {
 	log := new(recorder)
-	_, server := start(t, Config{Log: slog.New(log), Authenticate: func(r *http.Request) (string, error) {
+	_, server := start(t, Config{Log: slog.New(log), Authenticate: func(r *http.Request) (Caller, error) {
 		if r.Header.Get("X-Panic") != "" {
 			panic("a bug")
 		}
-		return "", nil
+		return Caller{}, nil
 	}})
 	url := server.URL + "/mcp"
 	send(t, http.MethodPost, url, header("X-Panic", "1"), legacyCall("1", "legacy")).want(t, http.StatusInternalServerError, "-32603")
@@ -143,7 +143,7 @@ func TestPanics(t *testing.T) {
 
 func TestAccessLogHoldsNothingOfTheRequest(t *testing.T) {
 	log := new(recorder)
-	_, server := start(t, Config{Log: slog.New(log), Authenticate: func(*http.Request) (string, error) { return "alice", nil }})
+	_, server := start(t, Config{Log: slog.New(log), Authenticate: func(*http.Request) (Caller, error) { return Caller{Name: "alice"}, nil }})
 	send(t, http.MethodPost, server.URL+"/mcp?key=hunter2", header("Authorization", "hunter2", "Mcp-Session-Id", "hunter2"), legacyCall(`"hunter2"`, "hunter2"))
 	send(t, http.MethodPost, server.URL+"/mcp", header(), `{"jsonrpc":"2.0","id":1,"method":"hunter2"}`)
 	send(t, http.MethodPost, server.URL+"/mcp", header(), legacyCall("1", "legacy"))

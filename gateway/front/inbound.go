@@ -10,8 +10,9 @@ type inbound struct {
 	http.ResponseWriter
 	id       string // for the log
 	caller   string
-	rpc      string // the MCP method, once it is known to be a served one
-	status   int    // of the answer; 0 until it has begun
+	grant    [32]byte // of the caller, for as long as they listen
+	rpc      string   // the MCP method, once it is known to be a served one
+	status   int      // of the answer; 0 until it has begun
 	bytes    int64
 	listener *listener // what is served once the handler has returned; nil is nothing
 	socket   deadliner // nil where the writer underneath has no deadlines

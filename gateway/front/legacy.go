@@ -44,7 +44,9 @@ func (f *Front) serveLegacy(p *post, m *wire.Message) {
 		p.in.rpc = m.Method
 	}
 	p.wait()
-	body := f.answerLegacy(p, client, m, &p.hold)
+	ctx, call := f.flights.begin(context.WithoutCancel(p.r.Context()), client.flightKey(m.ID))
+	defer f.flights.end(call)
+	body := f.answerLegacy(ctx, p, client, m, &p.hold)
 	if body == nil {
 		p.nothing()
 		return
@@ -118,8 +120,16 @@ func (f *Front) notice(client legacyClient, m *wire.Message) {
 		return
 	}
 	if raw, ok := m.Params.Value("requestId"); ok {
-		f.flights.cancelOne(flightKey{session: client.session.id, id: plainID(raw)})
+		f.flights.cancelAll(client.flightKey(raw))
 	}
+}
+
+// flightKey names the calls that the client has given this id; nobody can cancel one without a session.
+func (c legacyClient) flightKey(id []byte) flightKey {
+	if c.session == nil {
+		return flightKey{}
+	}
+	return flightKey{session: c.session.id, id: plainID(id)}
 }
 
 // plainID is the same for every spelling of an id, and differs between "1" and 1.
@@ -130,8 +140,9 @@ func plainID(raw []byte) string {
 	return string(raw)
 }
 
-// answerLegacy is the response to a request other than initialize; nil once the client has cancelled it.
-func (f *Front) answerLegacy(p *post, client legacyClient, m *wire.Message, hold *upstream.Hold) []byte {
+// answerLegacy is the response to a request other than initialize; nil once the client has cancelled it. The request's
+// flight, which ctx is of, is the caller's to begin and end.
+func (f *Front) answerLegacy(ctx context.Context, p *post, client legacyClient, m *wire.Message, hold *upstream.Hold) []byte {
 	switch m.Method {
 	case mcp.MethodPing:
 		return wire.AppendResult(nil, m.ID, []byte("{}"))
@@ -139,14 +150,14 @@ func (f *Front) answerLegacy(p *post, client legacyClient, m *wire.Message, hold
 		if e := checkNames(m.Method, m.Params); e != nil {
 			return wire.AppendError(nil, m.ID, e)
 		}
-		return f.callLegacy(p, client, m, hold)
+		return f.callLegacy(ctx, p, client, m, hold)
 	}
 	// Not 404, which means that the session is gone.
 	return wire.AppendError(nil, m.ID, unknownMethod())
 }
 
 // callLegacy asks the gateway. A disconnect is no cancel: the call runs to its end all the same.
-func (f *Front) callLegacy(p *post, client legacyClient, m *wire.Message, hold *upstream.Hold) []byte {
+func (f *Front) callLegacy(ctx context.Context, p *post, client legacyClient, m *wire.Message, hold *upstream.Hold) []byte {
 	req := &Request{
 		Caller: p.in.caller, ID: p.in.id, Method: m.Method, Params: m.Params, Sent: p.r.Header, Received: p.received, Hold: hold,
 	}
@@ -155,12 +166,6 @@ func (f *Front) callLegacy(p *post, client legacyClient, m *wire.Message, hold *
 		meta, _ := m.Params.Object("_meta")
 		req.Notify = p.notifier(wishOf(meta, false))
 	}
-	var key flightKey
-	if client.session != nil {
-		key = flightKey{session: client.session.id, id: plainID(m.ID)}
-	}
-	ctx, call := f.flights.begin(context.WithoutCancel(p.r.Context()), key)
-	defer f.flights.end(call)
 	reply := f.dispatch(ctx, p, req)
 	if errors.Is(context.Cause(ctx), ErrCanceled) {
 		return nil

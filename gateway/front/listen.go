@@ -91,7 +91,7 @@ func (l *listener) run(ctx context.Context) bool {
 	written, noticed := time.Now(), time.Time{}
 	for {
 		admitting := *l.f.admitting.Load()
-		if l.f.cfg.Admits != nil && !l.f.cfg.Admits(l.in.caller) {
+		if l.f.cfg.Admits != nil && !l.f.cfg.Admits(Caller{l.in.caller, l.in.grant}) {
 			return true
 		}
 		// Read before the notice is written: what changes meanwhile is another one.

@@ -350,7 +350,7 @@ func TestListenersOfCallers(t *testing.T) {
 		Changes: func(caller string) (uint64, <-chan struct{}) {
 			return map[string]*changes{"alice": alice, "bob": bob}[caller].of(caller)
 		},
-		Authenticate: func(r *http.Request) (string, error) { return r.Header.Get("Authorization"), nil },
+		Authenticate: func(r *http.Request) (Caller, error) { return Caller{Name: r.Header.Get("Authorization")}, nil },
 	})
 	listen := func(caller string) *rawStream {
 		s := openRaw(t, dial(t, server.Listener.Addr().String()), http.MethodPost,

@@ -164,7 +164,9 @@ func unknownMethod() *wire.Error {
 	return fault(wire.CodeMethodNotFound, "this method is not served here")
 }
 
-// callModern asks the gateway. The client's disconnect ends the call.
+// callModern asks the gateway. The client's disconnect ends the call, as net/http sees it: at once where nothing follows the
+// body, else when the next event or comment cannot be written. After what has been sent ahead, a pipelined request or a
+// stray line end, net/http reads no further until this one is answered.
 func (f *Front) callModern(p *post, m *wire.Message, meta wire.Object) {
 	req := &Request{
 		Caller: p.in.caller, ID: p.in.id, Method: m.Method, Params: m.Params,

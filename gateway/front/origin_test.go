@@ -83,9 +83,9 @@ func TestHostsAndOrigins(t *testing.T) {
 func TestCORS(t *testing.T) {
 	const page = "https://app.example"
 	asked := 0
-	_, server := start(t, Config{Origins: []string{page}, Authenticate: func(*http.Request) (string, error) {
+	_, server := start(t, Config{Origins: []string{page}, Authenticate: func(*http.Request) (Caller, error) {
 		asked++
-		return "a", nil
+		return Caller{Name: "a"}, nil
 	}})
 	got := send(t, http.MethodOptions, server.URL+"/mcp", http.Header{
 		"Origin": {page}, "Access-Control-Request-Method": {"POST"},

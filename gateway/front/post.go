@@ -65,6 +65,9 @@ func unreadable(err error) ([]byte, *wire.Error) {
 	if s, ok := errors.AsType[*wire.SyntaxError](err); ok {
 		return s.ID, fault(s.Code, s.Error())
 	}
+	if errors.Is(err, wire.ErrBatch) {
+		return nil, fault(wire.CodeInvalidRequest, "an array must not stand in an array")
+	}
 	return nil, fault(wire.CodeParse, "the message could not be read")
 }
 

@@ -140,14 +140,14 @@ func (r refusal) Error() string     { return r.text }
 func (r refusal) Challenge() string { return `Bearer realm="x"` }
 
 func TestCallers(t *testing.T) {
-	_, server := start(t, Config{Authenticate: func(r *http.Request) (string, error) {
+	_, server := start(t, Config{Authenticate: func(r *http.Request) (Caller, error) {
 		switch key := r.Header.Get("Authorization"); key {
 		case "a", "b":
-			return key, nil
+			return Caller{Name: key}, nil
 		case "":
-			return "", refusal{"an API key is needed"}
+			return Caller{}, refusal{"an API key is needed"}
 		}
-		return "", errors.New("the token eyJ.secret is broken")
+		return Caller{}, errors.New("the token eyJ.secret is broken")
 	}})
 	url := server.URL + "/mcp"
 	got := send(t, http.MethodPost, url, header(), `{`)

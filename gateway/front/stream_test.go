@@ -193,9 +193,9 @@ func TestModernHalfCloseCancels(t *testing.T) {
 func TestLegacyDisconnectDoesNotCancel(t *testing.T) {
 	g, log := newGate(), new(recorder)
 	asking := make(chan context.Context, 1)
-	_, server := start(t, Config{Dispatch: g.dispatch, Log: slog.New(log), Authenticate: func(r *http.Request) (string, error) {
+	_, server := start(t, Config{Dispatch: g.dispatch, Log: slog.New(log), Authenticate: func(r *http.Request) (Caller, error) {
 		asking <- r.Context()
-		return "", nil
+		return Caller{}, nil
 	}})
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {

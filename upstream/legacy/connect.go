@@ -61,6 +61,10 @@ type conn interface {
 // errSessionEnded is proof that the server has ended the session before it read the message.
 var errSessionEnded = errors.New("the server has ended the session")
 
+// renewedKey marks the ctx of a call that goes out on another session since the server has ended the one before. On a session
+// that has only just begun, the same answer once more is about the call.
+type renewedKey struct{}
+
 // piped makes a conn of a message pipe.
 type piped struct{ *pipe.Pipe }
 

@@ -119,13 +119,13 @@ func (c *httpConn) Err() error {
 }
 
 // fail ends a session that the server does not have any more. Its successor's handshake begins at once.
-func (c *httpConn) fail(err error) {
+func (c *httpConn) fail(end *link.EndedError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
 		return
 	}
-	c.ended, c.err = true, &link.EndedError{Err: err}
+	c.ended, c.err = true, end
 	close(c.done)
 }
 

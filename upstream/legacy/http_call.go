@@ -11,6 +11,7 @@ import (
 	"mcp-gateway/internal/wire"
 	"mcp-gateway/upstream"
 	"mcp-gateway/upstream/internal/exchange"
+	"mcp-gateway/upstream/internal/link"
 )
 
 // reportRoom is how many notifications wait for a call's Notify.
@@ -56,6 +57,9 @@ func (c *httpConn) Call(ctx context.Context, req *upstream.Request) (*wire.Messa
 		}
 	}
 }
+
+// renewed reports whether the session was begun since the one before it could not take the call.
+func (f *flight) renewed() bool { return f.over.Value(renewedKey{}) != nil }
 
 func (c *httpConn) launch(ctx context.Context, req *upstream.Request) (*flight, error) {
 	f := &flight{id: c.ids.Add(1), answered: make(chan struct{})}
@@ -104,10 +108,14 @@ func (c *httpConn) land(f *flight, req *upstream.Request) (*wire.Message, error)
 		req.Notify(<-f.reports)
 	}
 	if f.err != nil {
-		return nil, c.judge(f.err)
+		return nil, c.judge(f.err, f.renewed())
 	}
 	if f.reply.Status == http.StatusNotFound && c.legacy.Session {
-		c.fail(errors.New("the server answered a call with HTTP 404, which it should only where it has ended the session"))
+		if f.renewed() {
+			c.doubtful.Store(true)
+		} else {
+			c.fail(&link.EndedError{Asked: true, Err: errors.New("the server answered a call with HTTP 404, which it should only where it has ended the session")})
+		}
 	}
 	return f.reply.Message, nil
 }
@@ -168,15 +176,20 @@ func givenUp(ctx context.Context, sent bool) *upstream.Error {
 	return e
 }
 
-// judge draws the conclusions from a failure of the exchange about the session.
-func (c *httpConn) judge(err error) error {
+// judge draws the conclusions from a failure of the exchange about the session. For a call on a renewed one, 404 proves neither
+// that the session has ended nor that nothing ran: whatever answers in the server's place may say so of that call alone.
+func (c *httpConn) judge(err error, renewed bool) error {
 	e, ok := errors.AsType[*upstream.Error](err)
 	if !ok || !c.legacy.Session {
 		return err
 	}
-	if errors.Is(err, exchange.ErrSessionEnded) {
+	switch ended := errors.Is(err, exchange.ErrSessionEnded); {
+	case ended && renewed:
+		e.Outcome, e.Cause = upstream.NoResponse, upstream.HTTPError
+		e.Err = errors.New("the server answered with HTTP 404 on a session that had only just begun")
+	case ended:
 		e.Err = fmt.Errorf("%w: %w", errSessionEnded, e.Err)
-		c.fail(e.Err)
+		c.fail(&link.EndedError{Err: e.Err, Asked: true})
 		return e
 	}
 	if _, anonymous := errors.AsType[*wire.Error](err); anonymous || doubts(e) {
@@ -221,7 +234,7 @@ func (c *httpConn) prove(ctx context.Context) error {
 		}
 		return nil
 	}
-	c.fail(errors.New("the server refused a ping: it does not know the session any more"))
+	c.fail(&link.EndedError{Asked: true, Err: errors.New("the server refused a ping: it does not know the session any more")})
 	c.doubtful.Store(false)
 	return c.gone()
 }

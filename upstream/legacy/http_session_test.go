@@ -169,7 +169,7 @@ func TestASessionIsRenewedOnlyWithinTheBudget(t *testing.T) {
 	_, err := askWith(t, u, new(upstream.Request))
 	wantError(t, err, upstream.ErrorResponse, upstream.Refused)
 	_, err = ask(t, u)
-	wantError(t, err, upstream.ErrorResponse, upstream.Refused)
+	wantError(t, err, upstream.NoResponse, upstream.HTTPError)
 	if got := strings.Count(s.told(), mcp.MethodToolsCall); got != 3 {
 		t.Errorf("the calls were sent %d times, want once and twice", got)
 	}

@@ -38,7 +38,7 @@ func (c *httpConn) follow() {
 	switch {
 	case !ok:
 	case opened && e.HTTPStatus == http.StatusNotFound && c.legacy.Session:
-		c.fail(errors.New("the server has ended the session: it does not open its stream any more"))
+		c.fail(&link.EndedError{Err: errors.New("the server has ended the session: it does not open its stream any more")})
 	case opened && c.legacy.Session && doubts(e):
 		c.doubtful.Store(true)
 	default:

@@ -129,10 +129,10 @@ func (u *Upstream) Close() error {
 // Its client and target have no place in these revisions and are ignored.
 func (u *Upstream) Call(ctx context.Context, req *upstream.Request) (*upstream.Response, error) {
 	if req.Method != mcp.MethodDiscover { // which is not sent
-		if err := u.limit.Acquire(ctx); err != nil {
+		if err := u.limit.Acquire(ctx, req.Method); err != nil {
 			return nil, err
 		}
-		defer u.limit.Release()
+		defer u.limit.Release(req.Method)
 	}
 	s, err := u.link.Session(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func (u *Upstream) Call(ctx context.Context, req *upstream.Request) (*upstream.R
 	m, err := s.Call(ctx, req)
 	if errors.Is(err, errSessionEnded) {
 		if s, err = u.renewed(ctx, req, s, err); err == nil {
-			m, err = s.Call(ctx, req)
+			m, err = s.Call(context.WithValue(ctx, renewedKey{}, true), req)
 		}
 	}
 	if err != nil {

@@ -125,10 +125,10 @@ func (u *Upstream) Close() error {
 // Where a HopError's chain holds upstream.ErrHeaderMismatch, the server has refused the headers of Mcp-Param-* before it
 // ran anything.
 func (u *Upstream) Call(ctx context.Context, req *upstream.Request) (*upstream.Response, error) {
-	if err := u.limit.Acquire(ctx); err != nil {
+	if err := u.limit.Acquire(ctx, req.Method); err != nil {
 		return nil, err
 	}
-	defer u.limit.Release()
+	defer u.limit.Release(req.Method)
 	s, err := u.link.Session(ctx)
 	if err != nil {
 		return nil, err

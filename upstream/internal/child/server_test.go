@@ -13,10 +13,17 @@ func TestAServerIsLoggedAndItsLastWordsAreRedacted(t *testing.T) {
 	cfg := play("say", "SAY=Server started\n{}\n")
 	var out pad
 	log := slog.New(slog.NewTextHandler(writer(out.add), nil)).With("upstream", "u")
-	s := &Server{Command: cfg.Command, Args: cfg.Args, Env: cfg.Env}
+	started := 0
+	s := &Server{Command: cfg.Command, Args: cfg.Args, Env: cfg.Env, Started: func(pid int) { started = pid }}
+	if path, err := s.Find(); err != nil || path != cfg.Command {
+		t.Errorf("found %q, %v", path, err)
+	}
 	c, err := s.Start(t.Context(), log, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if started == 0 || started != c.PID() {
+		t.Errorf("told of process %d, not of %d", started, c.PID())
 	}
 	expect(t, c, "{}")
 	expectEnd(t, c)
@@ -46,8 +53,12 @@ func TestAServerIsLoggedAndItsLastWordsAreRedacted(t *testing.T) {
 func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if c, err := (&Server{Command: "missing-server"}).Start(ctx, slog.New(slog.DiscardHandler), nil); err == nil || c != nil {
+	s := &Server{Command: "missing-server", Started: func(pid int) { t.Errorf("told of process %d", pid) }}
+	if c, err := s.Start(ctx, slog.New(slog.DiscardHandler), nil); err == nil || c != nil {
 		t.Errorf("started %v, %v", c, err)
+	}
+	if path, err := s.Find(); err == nil || !strings.Contains(err.Error(), "no such command in PATH") {
+		t.Errorf("found %q, %v", path, err)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestAnEndedSessionIsReplacedAtOnce(t *testing.T) {
 		defer closeLink(t, l)
 		synctest.Wait()
 		began := time.Now()
-		l.Lost(first, &EndedError{errors.New("gone")})
+		l.Lost(first, &EndedError{Err: errors.New("gone")})
 		if status := wantState(t, l, upstream.Connecting); status.Err.Error() != "gone" {
 			t.Errorf("status %+v", status)
 		}
@@ -46,7 +46,7 @@ func TestARenewalThatFails(t *testing.T) {
 		l, _ := start(t, d, func(c *Config[*session]) { c.Min, c.Max = time.Hour, time.Hour })
 		defer closeLink(t, l)
 		synctest.Wait()
-		l.Lost(first, &EndedError{errors.New("gone")})
+		l.Lost(first, &EndedError{Err: errors.New("gone")})
 		_, err := l.Session(t.Context())
 		wantCause(t, err, upstream.Reconnecting)
 		<-time.After(time.Minute)
@@ -61,7 +61,7 @@ func TestSessionsThatKeepEnding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ends := func(context.Context) (*session, error) {
 			s := newSession()
-			s.err = &EndedError{errors.New("gone")}
+			s.err = &EndedError{Err: errors.New("gone")}
 			close(s.done)
 			return s, nil
 		}
@@ -87,7 +87,7 @@ func TestServedSessionsThatEndAreNoCrashes(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.Served()
-			l.Lost(s, &EndedError{errors.New("gone")})
+			l.Lost(s, &EndedError{Err: errors.New("gone")})
 		}
 		if n := out.count("level=ERROR"); n != 0 || d.attempts() < 3*crashes {
 			t.Errorf("%d lines at ERROR, %d attempts", n, d.attempts())
@@ -98,7 +98,7 @@ func TestServedSessionsThatEndAreNoCrashes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.Lost(s, &EndedError{errors.New("gone")})
+			l.Lost(s, &EndedError{Err: errors.New("gone")})
 		}
 		s, err := l.Session(t.Context())
 		if err != nil {
@@ -109,6 +109,37 @@ func TestServedSessionsThatEndAreNoCrashes(t *testing.T) {
 		synctest.Wait()
 		if n := out.count("level=ERROR"); n != 1 {
 			t.Errorf("%d lines at ERROR, want 1", n)
+		}
+	})
+}
+
+// Ends that only calls can find come no more often than calls are made, and are no crashes.
+func TestEndsThatCallsFoundAreNoCrashes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dialer{script: []func(context.Context) (*session, error){func(context.Context) (*session, error) { return newSession(), nil }}}
+		l, out := start(t, d, func(c *Config[*session]) { c.Min, c.Max = time.Hour, time.Hour })
+		defer closeLink(t, l)
+		end := func(asked bool) {
+			t.Helper()
+			s, err := l.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Lost(s, &EndedError{Err: errors.New("gone"), Asked: asked})
+			synctest.Wait()
+		}
+		for range crashes - 1 {
+			end(false)
+		}
+		for range 3 * crashes {
+			end(true)
+			if status := wantState(t, l, upstream.Live); status.Looping {
+				t.Fatal("it counts as one whose sessions end as soon as they have begun")
+			}
+		}
+		end(false)
+		if status := wantState(t, l, upstream.Backoff); !status.Looping || out.count("level=ERROR") != 1 {
+			t.Errorf("status %+v, %d lines at ERROR", status, out.count("level=ERROR"))
 		}
 	})
 }

@@ -94,6 +94,7 @@ type Link[S Session] struct {
 	live     bool          // session may be used, if it has not ended since
 	lost     chan error    // capacity 1: the first reason why session cannot be used
 	renew    bool          // the session ended with an EndedError, and no attempt has begun since
+	asked    bool          // that error's
 	attempts uint64        // that have failed
 	closing  *closing      // the attempt to close that runs or has succeeded
 }

@@ -65,7 +65,7 @@ func TestQuiesceInBackoff(t *testing.T) {
 
 // The live session goes on, and none follows it, however it ends.
 func TestQuiesceLeavesTheLiveSession(t *testing.T) {
-	for name, end := range map[string]error{"lost": errors.New("gone"), "ended": &EndedError{errors.New("gone")}} {
+	for name, end := range map[string]error{"lost": errors.New("gone"), "ended": &EndedError{Err: errors.New("gone")}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSession()

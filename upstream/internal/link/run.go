@@ -36,6 +36,9 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // it is an end as any other.
 type EndedError struct {
 	Err error
+	// Asked says that it is known from the answer to a call, so that it comes no more often than calls are made: such an end is
+	// none of those that come too soon.
+	Asked bool
 }
 
 // Error gives how it ended.
@@ -187,8 +190,8 @@ func (l *Link[S]) lose(err error) {
 	l.live = false
 	l.lost <- err
 	state := upstream.Backoff
-	if _, ended := errors.AsType[*EndedError](err); ended {
-		l.renew, state = true, upstream.Connecting
+	if end, ok := errors.AsType[*EndedError](err); ok {
+		l.renew, l.asked, state = true, end.Asked, upstream.Connecting
 	}
 	if l.trying.Err() != nil {
 		state = upstream.Closing
@@ -225,21 +228,20 @@ func (l *Link[S]) replace() bool {
 		return false
 	}
 	l.mu.Lock()
-	renew := l.renew
-	l.status.Looping = lived < settled && l.short+1 >= crashes
-	l.mu.Unlock()
-	if lived >= settled {
+	defer l.mu.Unlock()
+	switch {
+	case lived >= settled:
 		l.short = 0
 		l.pause.Reset()
-		return true
+	case l.renew && (l.asked || l.served.Load()):
+		// A server may end a session that it has served, however often: the next one costs a handshake.
+	default:
+		if l.short++; l.short == crashes {
+			l.cfg.Log.Error("upstream keeps ending soon after it started; it is tried only rarely from here on",
+				"upstream", l.cfg.ID, "sessions", crashes, "interval", l.cfg.Max)
+		}
 	}
-	if renew && l.served.Load() {
-		return true // a server may end a session that it has served, however often: the next one costs a handshake
-	}
-	if l.short++; l.short == crashes {
-		l.cfg.Log.Error("upstream keeps ending soon after it started; it is tried only rarely from here on",
-			"upstream", l.cfg.ID, "sessions", crashes, "interval", l.cfg.Max)
-	}
+	l.status.Looping = l.short >= crashes
 	return true
 }
 
