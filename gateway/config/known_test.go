@@ -62,7 +62,7 @@ func TestKnown(t *testing.T) {
 			"credential B_KEY = /Ab3Ab3Ab3Ab3Ab3Ab3", "record API_KEY = /etc/key", "record AUTH_URL = u", "record A_TOKEN = https://h.example/x",
 			"record KEY_FILE = key-1", "record LOG = debug", "record PWD = /a"},
 		`command: a, env: {SETTING: Ab3Ab3Ab3Ab3Ab3A, OPTIONS: --max-old-space-size=4096, HOST: ip-10-0-0-1.ec2.internal, NAME: my-own-server-name-of-2026, CASE: 01234567-89ab-cdef-0123-456789abcdef, OTHER: ghp_short0000000000000}`: {
-			"credential = ghp_short0000000000000", "record = Ab3Ab3Ab3Ab3Ab3A",
+			"credential = ghp_short0000000000000", "credential = Ab3Ab3Ab3Ab3Ab3A",
 			"record CASE = 01234567-89ab-cdef-0123-456789abcdef", "record HOST = ip-10-0-0-1.ec2.internal", "record NAME = my-own-server-name-of-2026",
 			"record OPTIONS = --max-old-space-size=4096", "record OTHER = ghp_short0000000000000", "record SETTING = Ab3Ab3Ab3Ab3Ab3A"},
 		`command: a, env: {MODEL: gpt-4o-mini-2024-07-18, COMMIT: 0123456789abcdef0123456789abcdef01234567, DB: analytics2024prod}, args: [0f23456789abcdef0123456789abcdef01234567, --run, team2024payments1]`: {

@@ -58,6 +58,29 @@ func odd(text string) bool {
 	return redact.CredentialShape(text) && !pointer(text) && !ordinary(text) && oneWord(text)
 }
 
+// random reports whether a part of text is made as nobody makes a name: capitals, small letters and digits, of which each third
+// or so is of another kind than the one before it.
+func random(text string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(text, joint), func(part string) bool {
+		var seen [3]bool
+		changes, before := 0, -1
+		for _, r := range part {
+			kind := 0
+			switch {
+			case r >= 'a' && r <= 'z':
+				kind = 1
+			case r >= '0' && r <= '9':
+				kind = 2
+			}
+			if seen[kind] = true; kind != before && before >= 0 {
+				changes++
+			}
+			before = kind
+		}
+		return len(part) >= 16 && seen == [3]bool{true, true, true} && 3*changes >= len(part)
+	})
+}
+
 // assigned makes known the credentials of a value that has a name, or of one without, and warns of literal ones.
 func (l *loader) assigned(i item) {
 	text := i.value.text
@@ -71,6 +94,8 @@ func (l *loader) assigned(i item) {
 	case embedded:
 		l.literal(i.at, i.value)
 	case l.suspect(i):
+	case odd(text) && random(text):
+		l.secret(text)
 	case odd(text):
 		l.knows(redact.Known{Text: redact.NewSecret(text), Record: true})
 	}
