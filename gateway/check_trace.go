@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"mcp-gateway/upstream"
 )
 
 // The phases of the way to a server, in the order in which they are told.
@@ -45,7 +47,8 @@ type step struct {
 	err          error     // why it has not
 }
 
-func (s *step) done() bool { return s != nil && !s.ended.IsZero() }
+// done reports whether the phase was seen to succeed.
+func (s step) done() bool { return !s.ended.IsZero() }
 
 // newTrace watches an engine that proxy picks the proxies for, as http.Transport.Proxy does.
 func newTrace(proxy func(*http.Request) (*url.URL, error)) *trace {
@@ -103,7 +106,8 @@ func (t *trace) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // unproxied reports whether a proxy was reached and did not open the way. mu is held.
 func (t *trace) unproxied(r *http.Request) bool {
-	return t.proxy != nil && r.URL.Scheme == "https" && t.steps[phaseConnect].done() && t.steps[phaseTLS] == nil
+	connect := t.steps[phaseConnect]
+	return t.proxy != nil && r.URL.Scheme == "https" && connect != nil && connect.done() && t.steps[phaseTLS] == nil
 }
 
 // Close closes the connections that nobody uses; the engine has ended its requests.
@@ -170,11 +174,12 @@ func (t *trace) look(phase string) step {
 	return step{}
 }
 
-// settled waits until an engine has connected or failed, and gives how it stands; or how it does when ctx ends.
-func settled(ctx context.Context, e engine) (status engineStatus) {
+// settled waits until an engine has connected or failed once, and gives how it stands; or how it does when ctx ends.
+func settled(ctx context.Context, e engine) upstream.Status {
 	for {
-		now, changed := e.Status()
-		if status = (engineStatus{now, time.Now()}); !status.connecting() {
+		status, changed := e.Status()
+		// A second attempt, which begins soon after the first, says why that failed.
+		if status.State != upstream.Connecting || status.Err != nil {
 			return status
 		}
 		select {

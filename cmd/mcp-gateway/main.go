@@ -6,30 +6,43 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// errReported ends the program with exit code 1 when all that there is to say has been said.
-var errReported = errors.New("")
+// An exit ends the program with that code when all that there is to say has been said.
+type exit int
 
-func main() {
-	if err := rootCommand().Execute(); err != nil {
-		if !errors.Is(err, errReported) {
-			fmt.Fprintln(os.Stderr, "mcp-gateway:", err)
-		}
-		os.Exit(1)
+// Error is for whoever takes it for an error as any other.
+func (e exit) Error() string { return fmt.Sprintf("exit with %d", int(e)) }
+
+const errReported = exit(1)
+
+func main() { os.Exit(run(rootCommand())) }
+
+// run gives the exit code of the program.
+func run(root *cobra.Command) int {
+	err := root.Execute()
+	if code, said := errors.AsType[exit](err); said {
+		return int(code)
 	}
+	if err != nil {
+		fmt.Fprintln(root.ErrOrStderr(), "mcp-gateway:", strings.TrimSpace(err.Error()))
+		return 1
+	}
+	return 0
 }
 
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:               "mcp-gateway",
-		Short:             "One URL in front of many MCP servers",
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Use:           "mcp-gateway",
+		Short:         "One URL in front of many MCP servers",
+		SilenceUsage:  true,
+		SilenceErrors: true,
 	}
-	root.AddCommand(serveCommand(), checkCommand(), keyCommand(), versionCommand(), exampleCommand(), healthcheckCommand())
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(serveCommand(), checkCommand(), toolsCommand(), callCommand(), inspectCommand(), importCommand(), keyCommand(),
+		versionCommand(), exampleCommand(), healthcheckCommand())
 	return root
 }
