@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,6 +92,8 @@ type runner struct {
 	mu     *sync.Mutex
 	name   string
 	close  func() error
+
+	refused atomic.Bool
 }
 
 func (r *runner) tell(what string) {
@@ -100,7 +103,16 @@ func (r *runner) tell(what string) {
 }
 
 func (r *runner) Start()       { r.tell("start") }
-func (r *runner) Refuse(error) { r.state = upstream.Held; r.tell("refuse") }
+func (r *runner) Refuse(error) { r.refused.Store(true); r.tell("refuse") }
+
+func (r *runner) Status() (upstream.Status, <-chan struct{}) {
+	status, changed := r.fake.Status()
+	if r.refused.Load() {
+		status.State = upstream.Held
+	}
+	return status, changed
+}
+
 func (r *runner) Close() error {
 	err := error(nil)
 	if r.close != nil {
