@@ -23,13 +23,7 @@ var effectFaults = []string{"none", "die", "close", "hang", "truncated", "status
 // TestOutcomesAreTrue has servers that write the effect of each call to a file and fail in every way, before it or after
 // it. Whatever the gateway says of a call is held against the file.
 func TestOutcomesAreTrue(t *testing.T) {
-	runs := 64
-	if text := os.Getenv(effectsEnv); text != "" {
-		var err error
-		if runs, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("%s: %v", effectsEnv, err)
-		}
-	}
+	runs := times(t, effectsEnv, 64)
 	for _, transport := range []string{"stdio", "stdio-modern", "http", "http-modern", "sse", "ws"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
@@ -81,6 +75,20 @@ func TestOutcomesAreTrue(t *testing.T) {
 			judgeEffects(t, file, said)
 		})
 	}
+}
+
+// times is how often a test does what it does: usual, unless the environment says otherwise.
+func times(t *testing.T, name string, usual int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
 }
 
 // judgeEffects holds what was said of each call against what happened.

@@ -151,10 +151,9 @@ func (g *gateway) signal(t *testing.T, sig os.Signal) {
 	}
 }
 
-// reload gives the gateway another configuration, and waits until it has said what came of it: whether it serves that now.
-func (g *gateway) reload(t *testing.T, config string) bool {
+// write replaces the configuration's file in one step, so that no half of it is ever read.
+func (g *gateway) write(t *testing.T, config string) {
 	t.Helper()
-	// In one step, so that no half of it is ever read.
 	next := g.file + ".next"
 	if err := os.WriteFile(next, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -162,6 +161,12 @@ func (g *gateway) reload(t *testing.T, config string) bool {
 	if err := os.Rename(next, g.file); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// reload gives the gateway another configuration, and waits until it has said what came of it: whether it serves that now.
+func (g *gateway) reload(t *testing.T, config string) bool {
+	t.Helper()
+	g.write(t, config)
 	before := len(g.out.String())
 	g.signal(t, syscall.SIGHUP)
 	done := false

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -17,8 +18,21 @@ import (
 // An ingress is nginx in front of servers, as Debian packages it.
 type ingress struct {
 	URL    string // of the MCP endpoint behind it
+	config string // its file
+	text   func(gateways []string) string
 	cmd    *exec.Cmd
 	exited chan struct{}
+}
+
+// only has it ask no other gateways than these from now on. What it has asked before is still answered.
+func (in *ingress) only(t *testing.T, gateways ...string) {
+	t.Helper()
+	if err := os.WriteFile(in.config, []byte(in.text(gateways)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // newIngress starts nginx with more settings of its one location. It passes on the Host that clients ask for, which a gateway on
@@ -55,7 +69,12 @@ func tryIngress(t *testing.T, program, location string, gateways []string) *ingr
 	address := free.Addr().String()
 	free.Close()
 	dir := t.TempDir()
-	text := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log stderr warn;
+	text := func(gateways []string) string {
+		user := ""
+		if os.Geteuid() == 0 {
+			user = "user root; " // whose folder it works in
+		}
+		return user + fmt.Sprintf(`daemon off; master_process on; pid %[1]s/pid; error_log stderr warn;
 events { worker_connections 256; }
 http {
   access_log off;
@@ -64,11 +83,12 @@ http {
   server { listen %[3]s; location / { proxy_http_version 1.1; proxy_set_header Host $host; proxy_pass http://gateways; %[4]s } }
 }
 `, dir, strings.Join(gateways, "; server "), address, location)
+	}
 	config := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(text(gateways)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	in := &ingress{URL: "http://" + address + "/mcp", cmd: exec.Command(program, "-p", dir, "-c", config), exited: make(chan struct{})}
+	in := &ingress{URL: "http://" + address + "/mcp", config: config, text: text, cmd: exec.Command(program, "-p", dir, "-c", config), exited: make(chan struct{})}
 	out := newTranscript()
 	in.cmd.Env = append(os.Environ(), runEnv+"="+run.id)
 	in.cmd.Stdout, in.cmd.Stderr = out, out

@@ -10,6 +10,9 @@ import (
 	"testing"
 )
 
+// reloadsEnv is how many reloads TestReloadsUnderLoad makes.
+const reloadsEnv = "E2E_RELOADS"
+
 // TestReloadsUnderLoad changes everything but two upstreams again and again, one time in three to what is no configuration.
 // The two that stay lose no call, and the process of the one that has one stays the same.
 func TestReloadsUnderLoad(t *testing.T) {
@@ -56,7 +59,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 		})
 	}
 	var most int
-	for i := 1; i <= 30; i++ {
+	for i := 1; i <= times(t, reloadsEnv, 30); i++ {
 		most = max(most, len(varying.pids()), len(extra.pids()))
 		if done := g.reload(t, config(i)); done != (i%3 != 2) {
 			t.Errorf("reload %d: done is %v", i, done)
