@@ -46,6 +46,7 @@ func asked(t *testing.T, method, url string) (status int, body string) {
 
 // TestWhoRunsTheGatewayIsTold asks all that the admin listener answers.
 func TestWhoRunsTheGatewayIsTold(t *testing.T) {
+	t.Parallel()
 	const secret = "planted-Xk29fQ-7-secret"
 	good, away := newCannedStdio(t, "canned"), "127.0.0.1:1"
 	admin := "http://" + freeAddress(t)
@@ -110,6 +111,7 @@ func TestWhoRunsTheGatewayIsTold(t *testing.T) {
 
 // TestAWatchedFileReloads has no signal: only the file changes.
 func TestAWatchedFileReloads(t *testing.T) {
+	t.Parallel()
 	pipe := newCannedStdio(t, "canned")
 	g := serve(t, "watch: true\nupstreams:\n  pipe:\n"+pipe.command())
 	g.write(t, "watch: true\nupstreams:\n  pipe:\n"+pipe.command()+"    prefix: other__\n")
@@ -122,6 +124,7 @@ func TestAWatchedFileReloads(t *testing.T) {
 // TestManyReplicas has two gateways with the same keys behind an ingress that asks them in turn, and one after the
 // other restart under load.
 func TestManyReplicas(t *testing.T) {
+	t.Parallel()
 	const keys = "seal: {keys: [AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=]}\n"
 	web := newCannedHTTP(t)
 	config := keys + "hosts: [127.0.0.1]\nshutdown_delay: 2s\nupstreams:\n  web: {url: " + quoted(web.URL) + "}\n"

@@ -8,6 +8,7 @@ import (
 // TestAKilledUpstreamKeepsItsTools asks for the list all the while that one comes back. Since it comes back with the tools that it
 // had, nobody is told of a change.
 func TestAKilledUpstreamKeepsItsTools(t *testing.T) {
+	t.Parallel()
 	first := newCannedStdio(t, "canned")
 	g := start(t, "upstreams:\n  first:\n"+first.command()+"    reconnect: {min: 500ms, max: 1s}\n")
 	g.allListed(t)

@@ -167,6 +167,7 @@ func (s *stream) next(t *testing.T) map[string]json.RawMessage {
 
 // TestNoticesReachEveryListener looks at what a change sends, and at how streams end with the gateway.
 func TestNoticesReachEveryListener(t *testing.T) {
+	t.Parallel()
 	g := start(t, "upstreams:\n  pipe:\n"+lively(t))
 	g.allListed(t)
 	modern := listen(t, g)
@@ -227,6 +228,7 @@ func (c *turncoat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // TestAGivenUpUpstreamLeavesTheList has a server that comes back with another revision, which is for good.
 func TestAGivenUpUpstreamLeavesTheList(t *testing.T) {
+	t.Parallel()
 	old := &turncoat{faulty: newFaulty(t, false)}
 	server := httptest.NewServer(old)
 	t.Cleanup(func() {

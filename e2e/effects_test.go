@@ -23,13 +23,13 @@ var effectFaults = []string{"none", "die", "close", "hang", "truncated", "status
 // TestOutcomesAreTrue has servers that write the effect of each call to a file and fail in every way, before it or after
 // it. Whatever the gateway says of a call is held against the file.
 func TestOutcomesAreTrue(t *testing.T) {
-	runs := times(t, effectsEnv, 64)
+	runs := times(t, effectsEnv, 24)
 	for _, transport := range []string{"stdio", "stdio-modern", "http", "http-modern", "sse", "ws"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "effects")
 			g := serve(t, "upstreams:\n  acts:\n"+effectUpstream(t, transport, file)+
-				"    timeout: 2s\n    reconnect: {min: 10ms, max: 100ms}\n")
+				"    timeout: 1s\n    reconnect: {min: 10ms, max: 100ms}\n")
 			g.allListed(t)
 			source := rand.New(rand.NewPCG(uint64(len(transport)), 1))
 			type act struct{ id, fault, when string }

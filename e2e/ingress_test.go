@@ -192,6 +192,7 @@ func request(t *testing.T, url string, header http.Header, body []byte) *http.Re
 
 // TestADisconnectBehindTheIngress ends the call at the server.
 func TestADisconnectBehindTheIngress(t *testing.T) {
+	t.Parallel()
 	web := newCannedHTTP(t)
 	g := serve(t, "upstreams:\n  web: {url: "+quoted(web.URL)+"}\n")
 	in := newIngress(t, "", g.host())

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +27,8 @@ var run struct {
 }
 
 func TestMain(m *testing.M) {
+	// Most of what the tests do is to wait for other processes.
+	_ = flag.Set("test.parallel", "4")
 	if role := os.Getenv(roleEnv); role != "" {
 		os.Exit(play(role))
 	}

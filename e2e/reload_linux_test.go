@@ -88,6 +88,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 
 // TestAChangedUpstreamFinishesItsCalls has a call run while its upstream gets another configuration.
 func TestAChangedUpstreamFinishesItsCalls(t *testing.T) {
+	t.Parallel()
 	web := newCannedHTTP(t)
 	config := "upstreams:\n  web: {url: " + quoted(web.URL) + ", start_timeout: %ds}\n"
 	g := serve(t, fmt.Sprintf(config, 20))
@@ -108,6 +109,7 @@ func TestAChangedUpstreamFinishesItsCalls(t *testing.T) {
 
 // TestABrokenConfigurationChangesNothing also says what is wrong with it.
 func TestABrokenConfigurationChangesNothing(t *testing.T) {
+	t.Parallel()
 	pipe := newCannedStdio(t, "canned")
 	g := serve(t, "upstreams:\n  pipe:\n"+pipe.command())
 	g.allListed(t)

@@ -118,6 +118,7 @@ func randomText(n int) string {
 
 // TestRoundsAcrossReplicas begins a call at one gateway and ends it at another with the same keys. Only who began it can, and only it.
 func TestRoundsAcrossReplicas(t *testing.T) {
+	t.Parallel()
 	server := newAsking(t)
 	alice, bob := asker{"mcpgw_alice-of-the-tests", canElicit}, asker{"mcpgw_bob-of-the-tests", canElicit}
 	old, young := randomText(32), randomText(32)
@@ -182,6 +183,7 @@ func TestRoundsAcrossReplicas(t *testing.T) {
 
 // TestRoundsOfOfficialPeers has the official client answer what the official server asks.
 func TestRoundsOfOfficialPeers(t *testing.T) {
+	t.Parallel()
 	g := serve(t, "upstreams:\n  web:\n"+livelyHTTP(t)+"  pipe:\n"+lively(t))
 	g.allListed(t)
 	calls := []toolCall{
@@ -206,6 +208,7 @@ func TestRoundsOfOfficialPeers(t *testing.T) {
 
 // TestRoundsThatEnd are calls that need a round which the gateway does not take.
 func TestRoundsThatEnd(t *testing.T) {
+	t.Parallel()
 	server := newAsking(t)
 	g := serve(t, "upstreams:\n  web: {url: "+quoted(server.URL)+", rounds: 3}\n")
 	g.allListed(t)
@@ -243,6 +246,7 @@ func TestRoundsThatEnd(t *testing.T) {
 
 // TestRoundsThatComeTooLate go on with a state until its time has passed. Then nothing is sent.
 func TestRoundsThatComeTooLate(t *testing.T) {
+	t.Parallel()
 	server := newAsking(t)
 	g := serve(t, "upstreams:\n  brief: {url: "+quoted(server.URL)+", input_timeout: 1s}\n  hasty: {url: "+quoted(server.URL)+", timeout: 2s}\n")
 	g.allListed(t)

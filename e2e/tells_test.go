@@ -53,6 +53,7 @@ func told(t *testing.T, url string, header http.Header, body []byte) (notificati
 
 // TestProgressTokensKeepTheirType looks at every message of calls that run at once with tokens that look alike.
 func TestProgressTokensKeepTheirType(t *testing.T) {
+	t.Parallel()
 	g := serve(t, "upstreams:\n  web:\n"+livelyHTTP(t)+"  pipe:\n"+lively(t))
 	g.allListed(t)
 	session := handshake(t, g.URL, "2025-11-25")
@@ -93,6 +94,7 @@ func TestProgressTokensKeepTheirType(t *testing.T) {
 // TestLogMessagesReachTheirCall asks for levels; who asks for none is told nothing. Over stdio a log message names no call, so that
 // it could reach another caller: none is asked for.
 func TestLogMessagesReachTheirCall(t *testing.T) {
+	t.Parallel()
 	g := serve(t, "upstreams:\n  web:\n"+livelyHTTP(t)+"  pipe:\n"+lively(t))
 	g.allListed(t)
 	body := string(modernRequest(`1`, "tools/call", `"name":"web__tell","arguments":{}`))
