@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -166,7 +168,7 @@ func (e *effects) webSocket(w http.ResponseWriter, r *http.Request) {
 // A flaky server can die and be back at the same address.
 type flaky struct {
 	URL     string
-	address string
+	ln      *net.TCPListener // kept through every death, so that nobody else gets the address
 	handler http.Handler
 	deaths  sync.Mutex // one at a time
 
@@ -177,15 +179,35 @@ type flaky struct {
 	served sync.WaitGroup
 }
 
+// A lifetime is the listener of one server on an address that outlives it.
+type lifetime struct {
+	*net.TCPListener
+	over atomic.Bool
+}
+
+func (l *lifetime) Accept() (net.Conn, error) {
+	conn, err := l.TCPListener.Accept()
+	if err != nil && l.over.Load() {
+		return nil, net.ErrClosed
+	}
+	return conn, err
+}
+
+// Close lets an Accept that waits return, and keeps the address.
+func (l *lifetime) Close() error {
+	l.over.Store(true)
+	return l.SetDeadline(time.Unix(1, 0))
+}
+
 func newFlaky(t *testing.T, handler http.Handler) *flaky {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &flaky{URL: "http://" + ln.Addr().String(), address: ln.Addr().String(), handler: handler, conns: map[net.Conn]struct{}{}}
+	f := &flaky{URL: "http://" + ln.Addr().String(), ln: ln, handler: handler, conns: map[net.Conn]struct{}{}}
 	f.mu.Lock()
-	f.serve(ln)
+	f.serve()
 	f.mu.Unlock()
 	t.Cleanup(func() {
 		f.deaths.Lock()
@@ -196,12 +218,14 @@ func newFlaky(t *testing.T, handler http.Handler) *flaky {
 		f.drop()
 		f.mu.Unlock()
 		f.served.Wait()
+		ln.Close()
 	})
 	return f
 }
 
 // serve must be called with mu held.
-func (f *flaky) serve(ln net.Listener) {
+func (f *flaky) serve() {
+	_ = f.ln.SetDeadline(time.Time{}) // it fails only where Accept does too
 	f.server = &http.Server{Handler: f.handler, ConnState: func(conn net.Conn, state http.ConnState) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -213,7 +237,7 @@ func (f *flaky) serve(ln net.Listener) {
 		}
 	}}
 	server := f.server
-	f.served.Go(func() { _ = server.Serve(ln) })
+	f.served.Go(func() { _ = server.Serve(&lifetime{TCPListener: f.ln}) })
 }
 
 // drop resets every connection, those that were hijacked as well. mu is held.
@@ -241,12 +265,7 @@ func (f *flaky) die() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.drop()
-	if f.closed {
-		return
+	if !f.closed {
+		f.serve()
 	}
-	ln, err := net.Listen("tcp", f.address)
-	if err != nil {
-		panic(err)
-	}
-	f.serve(ln)
 }

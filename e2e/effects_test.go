@@ -46,32 +46,39 @@ func TestOutcomesAreTrue(t *testing.T) {
 			}()
 			var mu sync.Mutex
 			said := map[string]string{} // by id
+			perform := func(a act) {
+				word := ""
+				// What was not sent is sent again: should it have been sent after all, it takes effect twice.
+				sent := eventually(patience, func() bool {
+					r, err := tryPost(t.Context(), g.URL, modernHeader("tools/call", "acts__act"), modernRequest(`1`, "tools/call",
+						fmt.Sprintf(`"name":"acts__act","arguments":{"id":%q,"fault":%q,"when":%q}`, a.id, a.fault, a.when)))
+					word = "ok"
+					if v, _, failed := failed(r); failed {
+						word = v.Outcome + " " + v.Cause + " " + v.Retry
+					} else if err != nil || textOf(r) != a.id {
+						word = fmt.Sprint("neither: ", r, err)
+					}
+					return !strings.HasPrefix(word, "not-sent")
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				if said[a.id] = word; !sent {
+					t.Errorf("call %s was never sent", a.id)
+				}
+			}
 			var together sync.WaitGroup
 			for range 8 {
 				together.Go(func() {
 					for a := range acts {
-						word := ""
-						// What was not sent is sent again: should it have been sent after all, it takes effect twice.
-						sent := eventually(patience, func() bool {
-							r, err := tryPost(t.Context(), g.URL, modernHeader("tools/call", "acts__act"), modernRequest(`1`, "tools/call",
-								fmt.Sprintf(`"name":"acts__act","arguments":{"id":%q,"fault":%q,"when":%q}`, a.id, a.fault, a.when)))
-							word = "ok"
-							if v, _, failed := failed(r); failed {
-								word = v.Outcome + " " + v.Cause + " " + v.Retry
-							} else if err != nil || textOf(r) != a.id {
-								word = fmt.Sprint("neither: ", r, err)
-							}
-							return !strings.HasPrefix(word, "not-sent")
-						})
-						mu.Lock()
-						if said[a.id] = word; !sent {
-							t.Errorf("call %s was never sent", a.id)
-						}
-						mu.Unlock()
+						perform(a)
 					}
 				})
 			}
 			together.Wait()
+			// Once nobody fails it any more, it works.
+			if perform(act{"last", "none", "after"}); said["last"] != "ok" {
+				t.Errorf("afterwards: %s", said["last"])
+			}
 			judgeEffects(t, file, said)
 		})
 	}
