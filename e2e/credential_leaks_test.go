@@ -232,7 +232,12 @@ func TestNoCredentialCrosses(t *testing.T) {
 	})
 	for _, id := range []string{"modern", "legacy", "refreshed", "sse", "ws", "wsquery", "child"} {
 		for _, tool := range []string{"echo", "error"} {
-			if masked["legacy "+id+" "+tool] == 0 {
+			// A call that met the end of a connection, which another tool has brought about, has not been answered.
+			if masked["legacy "+id+" "+tool] == 0 && !eventually(patience, func() bool {
+				r := call(t, c.gateway, id+"__"+tool)
+				c.hunt.clean(t, id+" "+tool, string(r.body))
+				return strings.Contains(string(r.body), mask)
+			}) {
 				t.Errorf("%s: %s shows no sign that anything was taken out", id, tool)
 			}
 		}
