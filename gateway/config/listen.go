@@ -11,19 +11,12 @@ import (
 	"mcp-gateway/auth"
 )
 
-func readListen(l *loader, c *Config, at place) {
-	v, ok := l.text(at)
-	if !ok {
-		return
-	}
-	if err := checkListen(v.text); err != nil {
-		l.refuse(at, "%v %v", v, err)
-		return
-	}
-	c.Listen = v.text
-}
+func readListen(l *loader, c *Config, at place) { l.hostPort(at, &c.Listen) }
 
-func readAdmin(l *loader, c *Config, at place) {
+func readAdmin(l *loader, c *Config, at place) { l.hostPort(at, &c.Admin) }
+
+// hostPort reads an address to listen on.
+func (l *loader) hostPort(at place, into *string) {
 	v, ok := l.text(at)
 	if !ok {
 		return
@@ -32,7 +25,7 @@ func readAdmin(l *loader, c *Config, at place) {
 		l.refuse(at, "%v %v", v, err)
 		return
 	}
-	c.Admin = v.text
+	*into = v.text
 }
 
 func readAdminKey(l *loader, c *Config, at place) {
