@@ -75,7 +75,8 @@ var imports = map[string]row{
 	"internal/sse":       ours("internal/wire"),
 	"internal/wire":      ours().and("github.com/go-json-experiment/json/jsontext"),
 
-	"e2e": ours(),
+	"e2e":       ours(),
+	"e2e/bench": ours().and("github.com/modelcontextprotocol/go-sdk/mcp", "golang.org/x/sys"),
 }
 
 var engine = []string{"upstream", "upstream/internal/child", "upstream/internal/pipe", "upstream/internal/exchange",

@@ -1,0 +1,7 @@
+// Command bench measures what the gateway costs beside other forwarders, on this machine and in one run:
+//
+//	go run ./e2e/bench # calls of every kind, as ratios to a ReverseProxy
+//
+// It builds the gateway as it ships and starts everything that it measures as a process of its own, on loopback. It needs
+// Linux, which says what each process has used.
+package main
