@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,6 +117,22 @@ func TestAWatchedFileReloads(t *testing.T) {
 	pipe := newCannedStdio(t, "canned")
 	g := serve(t, "watch: true\nupstreams:\n  pipe:\n"+pipe.command())
 	g.write(t, "watch: true\nupstreams:\n  pipe:\n"+pipe.command()+"    prefix: other__\n")
+	g.await(t, "that it has reloaded", func(output string) bool { return strings.Contains(output, `"msg":"reloaded"`) })
+	if r := call(t, g, "other__odd"); r.result == nil {
+		t.Errorf("under the new prefix: %v", r)
+	}
+}
+
+// TestAMissingFileIsTakenUpOnceItIsThere has a configuration refer to a file that comes after it.
+func TestAMissingFileIsTakenUpOnceItIsThere(t *testing.T) {
+	t.Parallel()
+	pipe := newCannedStdio(t, "canned")
+	g := serve(t, "watch: true\nupstreams:\n  pipe:\n"+pipe.command())
+	g.write(t, "watch: true\nupstreams:\n  pipe:\n"+pipe.command()+"    prefix: ${file:prefix}\n")
+	g.await(t, "that it has not reloaded", func(output string) bool { return strings.Contains(output, `"msg":"not reloaded`) })
+	if err := os.WriteFile(filepath.Join(filepath.Dir(g.file), "prefix"), []byte("other__\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	g.await(t, "that it has reloaded", func(output string) bool { return strings.Contains(output, `"msg":"reloaded"`) })
 	if r := call(t, g, "other__odd"); r.result == nil {
 		t.Errorf("under the new prefix: %v", r)

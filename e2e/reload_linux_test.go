@@ -3,88 +3,13 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 )
-
-// reloadsEnv is how many reloads TestReloadsUnderLoad makes.
-const reloadsEnv = "E2E_RELOADS"
-
-// TestReloadsUnderLoad changes everything but two upstreams again and again, one time in three to what is no configuration.
-// The two that stay lose no call, and the process of the one that has one stays the same.
-func TestReloadsUnderLoad(t *testing.T) {
-	steady, varying, extra, web := newCannedStdio(t, "canned"), newCannedStdio(t, "canned"), newCannedStdio(t, "canned"), newCannedHTTP(t)
-	config := func(i int) string {
-		text := fmt.Sprintf("start_grace: %ds\nupstreams:\n  steady:\n%s    timeout: %ds\n  web: {url: %s, timeout: %dm}\n",
-			1+i%3, steady.command(), 30+i, quoted(web.URL), 1+i)
-		if i%4 < 2 {
-			text += "  varying:\n" + varying.command() + fmt.Sprintf("    start_timeout: %ds\n", 30+i)
-		}
-		if i%2 == 0 {
-			text += "  extra:\n" + extra.command() + fmt.Sprintf("    prefix: x%d__\n", i)
-		}
-		if i%3 == 2 {
-			text += "nonsense: true\n"
-		}
-		return text
-	}
-	g := serve(t, config(0))
-	g.allListed(t)
-	before := steady.pids()
-
-	var stop atomic.Bool
-	var calls atomic.Int64
-	var load sync.WaitGroup
-	for _, name := range []string{"steady__odd", "web__odd", "steady__last.of-them", "varying__odd"} {
-		load.Go(func() {
-			for !stop.Load() {
-				r, err := tryPost(t.Context(), g.URL, modernHeader("tools/call", name), modernRequest(`1`, "tools/call", `"name":"`+name+`"`))
-				calls.Add(1)
-				v, _, failed := failed(r)
-				switch {
-				case err != nil:
-					t.Errorf("%s: %v", name, err)
-				case strings.HasPrefix(name, "varying__"):
-					// It may be away, or on its way: nothing that was sent may be said to be unsent, which the server's record is held to.
-					if r.result == nil && r.code() != -32602 || failed && v.Outcome != "not-sent" && v.Cause != "reload" {
-						t.Errorf("%s: %v", name, r)
-					}
-				case failed || r.result == nil:
-					t.Errorf("%s: %v", name, r)
-				}
-			}
-		})
-	}
-	var most int
-	for i := 1; i <= times(t, reloadsEnv, 30); i++ {
-		most = max(most, len(varying.pids()), len(extra.pids()))
-		if done := g.reload(t, config(i)); done != (i%3 != 2) {
-			t.Errorf("reload %d: done is %v", i, done)
-		}
-	}
-	stop.Store(true)
-	load.Wait()
-	if most > 1 {
-		t.Errorf("%d processes of one upstream ran at a time", most)
-	}
-	t.Logf("%d calls", calls.Load())
-	if got := steady.pids(); !slices.Equal(got, before) {
-		t.Errorf("the upstream that never changed runs as %d, was %d", got, before)
-	}
-	g.reload(t, config(4)) // all four are in it
-	g.allListed(t)
-	for _, c := range []cannedStdio{varying, extra} {
-		if !eventually(patience, func() bool { return len(c.pids()) == 1 }) {
-			t.Errorf("there still runs %s", describe(c.pids()))
-		}
-	}
-	if names, _ := listed(t, modernClient{g.URL}); !slices.Contains(names, "x4__odd") || !slices.Contains(names, "varying__odd") {
-		t.Errorf("listed are %q", names)
-	}
-}
 
 // TestAChangedUpstreamFinishesItsCalls has a call run while its upstream gets another configuration.
 func TestAChangedUpstreamFinishesItsCalls(t *testing.T) {
@@ -104,6 +29,85 @@ func TestAChangedUpstreamFinishesItsCalls(t *testing.T) {
 	web.release()
 	if r := <-running; !strings.Contains(string(r.result), "slow but sure") {
 		t.Errorf("the running call: %v", r)
+	}
+}
+
+// TestAChangedUpstreamIsNeverMissed changes a server that takes its time to start, again and again, while clients list its tools
+// and call them: its process is another each time, and nobody has noticed.
+func TestAChangedUpstreamIsNeverMissed(t *testing.T) {
+	t.Parallel()
+	pipe, web := newCannedStdio(t, "canned"), newCannedHTTP(t)
+	config := func(i int) string {
+		return fmt.Sprintf("upstreams:\n  pipe:\n%s    start_timeout: %ds\n  web: {url: %s, start_timeout: %[2]ds}\n",
+			pipe.shell(`sleep 0.3; exec "$0"`), 60+i, quoted(web.URL))
+	}
+	g := serve(t, config(0))
+	g.allListed(t)
+	legacy := handshake(t, g.URL, "2025-11-25")
+
+	var stop atomic.Bool
+	var load sync.WaitGroup
+	for _, tool := range []string{"pipe__odd", "web__odd"} {
+		load.Go(func() {
+			for !stop.Load() {
+				if r, err := tryPost(t.Context(), g.URL, modernHeader("tools/call", tool), modernRequest(`1`, "tools/call", `"name":"`+tool+`"`)); err != nil || r.result == nil || failedCall(r) {
+					t.Errorf("a modern call of %s: %v %v", tool, err, r)
+				}
+				r, err := tryPost(t.Context(), g.URL, legacyHeader(legacy.revision, legacy.session),
+					fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q}}`, tool))
+				if err != nil || r.result == nil || failedCall(r) {
+					t.Errorf("a legacy call of %s: %v %v", tool, err, r)
+				}
+			}
+		})
+	}
+	load.Go(func() {
+		for !stop.Load() {
+			r, err := tryPost(t.Context(), g.URL, modernHeader("tools/list", ""), modernRequest(`1`, "tools/list", ""))
+			if n := len(publicName.FindAll(r.result, -1)); err != nil || n != 2*len(cannedTools) {
+				t.Errorf("%d tools are listed: %v %v", n, err, r)
+			}
+		}
+	})
+	for i := range times(t, reloadsEnv, 5) {
+		before := pipe.pids()
+		if !g.reload(t, config(i+1)) {
+			t.Fatalf("reload %d: not reloaded", i)
+		}
+		if !eventually(patience, func() bool { now := pipe.pids(); return len(now) == 1 && !slices.Equal(now, before) }) {
+			t.Errorf("after reload %d it runs as %d, was %d", i, pipe.pids(), before)
+		}
+	}
+	stop.Store(true)
+	load.Wait()
+}
+
+// publicName finds the tools of TestAChangedUpstreamIsNeverMissed in a list.
+var publicName = regexp.MustCompile(`"name" ?: ?"(pipe|web)__`)
+
+// failedCall reports whether the gateway has made the result, since it could not complete the call.
+func failedCall(r reply) bool {
+	_, _, failed := failed(r)
+	return failed
+}
+
+// TestNothingIsStoppedForACommandThatIsNotThere keeps the server that works.
+func TestNothingIsStoppedForACommandThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	pipe := newCannedStdio(t, "canned")
+	g := serve(t, "upstreams:\n  pipe:\n"+pipe.command())
+	g.allListed(t)
+	before := pipe.pids()
+	for _, bad := range []string{"command: no-such-program-at-all", "command: /no/such/program", "command: ./program, cwd: /tmp", "command: sh, cwd: /no/such/folder"} {
+		if g.reload(t, "upstreams: {pipe: {"+bad+"}}") {
+			t.Errorf("reloaded with %s", bad)
+		}
+		if r := call(t, g, "pipe__odd"); r.result == nil || failedCall(r) || !slices.Equal(pipe.pids(), before) {
+			t.Errorf("after %s: %v, the upstream runs as %d, was %d", bad, r, pipe.pids(), before)
+		}
+	}
+	if !g.reload(t, "upstreams:\n  new: {command: no-such-program-at-all}\n  pipe:\n"+pipe.command()) {
+		t.Error("nothing was to be stopped for the new one")
 	}
 }
 

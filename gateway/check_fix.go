@@ -112,8 +112,15 @@ func (w *watched) fixHandshake(err error) string {
 	if !w.u.Engine.Stdio() {
 		return "see which settings fit: mcp-gateway inspect " + address(w.u)
 	}
-	if w.u.InheritEnv {
-		return "start it by hand to see what it needs"
+	text := "start it by hand to see what it needs"
+	if w.u.Engine == config.ModernStdio {
+		text = "take `protocol: modern` out if the server is of an earlier revision, else " + text
 	}
-	return "start it by hand to see what it needs; a child sees only PATH, HOME, LANG, TMPDIR, TZ, USER and what `env` lists"
+	if !w.u.InheritEnv {
+		text += "; a child sees only PATH, HOME, LANG, TMPDIR, TZ, USER and what `env` lists"
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		text += "; one that is only slow wants a longer `start_timeout`"
+	}
+	return text
 }

@@ -114,7 +114,8 @@ func TestDialNamesWhatFailed(t *testing.T) {
 		"not executable":    {`command: ` + plain, "find start!", "permission denied", ""},
 		"it ends":           {child(t, "broken"), "find start handshake!", "exit status 3); its stderr ends with: no database", "PATH, HOME, LANG"},
 		"it ends, with all": {child(t, "broken") + `, inherit_env: true`, "find start handshake!", "exit status 3", "by hand to see what it needs"},
-		"it is silent":      {child(t, "silent") + `, start_timeout: 2s`, "find start handshake!", "start_timeout (2s)", "by hand"},
+		"it is silent":      {child(t, "silent") + `, start_timeout: 2s`, "find start handshake!", "start_timeout (2s)", "wants a longer `start_timeout`"},
+		"silent, as modern": {child(t, "silent") + `, start_timeout: 2s, protocol: modern`, "find start handshake!", "start_timeout (2s)", "take `protocol: modern` out"},
 		"modern, not so":    {child(t, "modern"), "find start handshake!", "set `protocol: modern`", ""},
 
 		"nobody":            {`url: ` + closed.URL, "connect!", "connection refused", "nothing listens there"},

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 
 	"mcp-gateway/auth"
 	"mcp-gateway/gateway/config"
@@ -31,6 +33,7 @@ type parts struct {
 	log      *slog.Logger
 	scrubber *redact.Scrubber
 	stateDir string
+	stops    bool // a server that works is ended for it, so that what it needs is looked for before
 
 	// For who watches a connect: what sends HTTP in place of the engine's own, and what is told of each process that was started.
 	transport http.RoundTripper
@@ -42,6 +45,11 @@ type engineMaker func(config.Upstream, parts) (engine, error)
 // newEngine is the one place that picks an engine and its transport.
 func newEngine(u config.Upstream, with parts) (engine, error) {
 	if u.Engine.Stdio() {
+		if with.stops {
+			if err := findable(u); err != nil {
+				return nil, fmt.Errorf("nothing is stopped for upstream %q, which could not be started: %w", u.ID, err)
+			}
+		}
 		return engineOf(u, with, nil), nil
 	}
 	target, err := url.Parse(u.URL.Reveal())
@@ -125,6 +133,19 @@ func credentialOf(id string, c *config.Credential, with parts, tokens *redact.To
 		}
 	}
 	return auth.New(cfg)
+}
+
+// findable is why the server that u starts cannot be, as far as that can be known without starting it.
+func findable(u config.Upstream) error {
+	path, err := childOf(u, parts{}).Find()
+	if err != nil {
+		return err
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(u.Cwd, path)
+	}
+	_, err = os.Stat(path)
+	return err
 }
 
 // childOf is the server that u starts.

@@ -63,6 +63,7 @@ type Gateway struct {
 	stage      atomic.Int32 // of the way to the end
 	opened     atomic.Bool  // requests have been taken
 	admin      atomic.Pointer[http.Handler]
+	read       atomic.Pointer[config.Reading] // for the last configuration, whether or not it is served
 
 	life   context.Context // ends when the drain begins, and a reload with it
 	end    context.CancelFunc
@@ -108,6 +109,7 @@ func assemble(cfg *config.Config, opts Options, makeEngine engineMaker) (*Gatewa
 		return nil, errors.Join(err, g.closeLog())
 	}
 	g.snapshot.Store(snap)
+	g.read.Store(&cfg.Read)
 	g.front.Store(front.New(g.frontConfig(cfg)))
 	g.observer.Reloaded(time.Now(), cfg.Hash, nil)
 	return g, nil
@@ -135,7 +137,7 @@ func (g *Gateway) build(cfg *config.Config, before *snapshot, anew []string) (*s
 			m = before.member(u.ID)
 		}
 		if m == nil || m.spec != spec(u) || m.givenUp() || slices.Contains(anew, u.ID) {
-			e, err := g.makeEngine(u, parts{log: g.log, scrubber: g.scrubber, stateDir: cfg.StateDir})
+			e, err := g.makeEngine(u, parts{log: g.log, scrubber: g.scrubber, stateDir: cfg.StateDir, stops: m != nil && m.child && m.live()})
 			if err != nil {
 				g.discard(before, next)
 				return nil, err

@@ -192,6 +192,8 @@ func plainly(err error) string {
 		return fmt.Sprintf("it answers with HTTP %d", e.HTTPStatus)
 	case e.Cause == upstream.Deadline || e.Cause == upstream.DeadlineUnsent:
 		return "it does not answer in time (--timeout)"
+	case e.Cause == upstream.WriteFailed || e.Cause == upstream.StdinFailed:
+		return "the server ended, or closed its input, before it could be asked: " + err.Error() // with its last words
 	case e.Err != nil:
 		return e.Err.Error()
 	}

@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"mcp-gateway/gateway/config"
+	"mcp-gateway/upstream"
 )
 
 // found are the ways that work, with what is spoken there.
@@ -251,4 +254,14 @@ func FuzzScalar(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a server wrote before it ended is said however its end was met.
+func TestAServerThatEndedIsQuoted(t *testing.T) {
+	for _, cause := range []upstream.Cause{upstream.WriteFailed, upstream.StdinFailed} {
+		err := fmt.Errorf("initialize: %w; its stderr ends with: no database", &upstream.Error{Outcome: upstream.NotSent, Cause: cause, Err: io.ErrClosedPipe})
+		if got := plainly(err); !strings.HasPrefix(got, "the server ended") || !strings.HasSuffix(got, "no database") {
+			t.Errorf("%s: %s", cause, got)
+		}
+	}
 }

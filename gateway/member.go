@@ -21,7 +21,7 @@ type member struct {
 
 	lived    bool // one of its id was live before it
 	begin    sync.Once
-	calls    atomic.Int64
+	calls    atomic.Int64 // in flight; below zero once no more are sent
 	leaving  atomic.Bool
 	replaces bool            // a process of its id, which is stopped for it
 	after    <-chan struct{} // closed when that has ended; nil without one
@@ -33,14 +33,19 @@ func newMember(u config.Upstream, e engine) *member {
 	return &member{engine: e, id: u.ID, spec: spec(u), child: u.Engine.Stdio(), gone: make(chan struct{}), idle: make(chan struct{}, 1)}
 }
 
+// ended makes a count of calls one to which no call can be added.
+const ended = -1 << 62
+
 // Start begins to connect, once.
 func (m *member) Start() { m.begin.Do(m.engine.Start) }
 
 // Call is the engine's, counted. What a reload has to do with a failure is told in place of what the engine knows of it.
 func (m *member) Call(ctx context.Context, req *upstream.Request) (*upstream.Response, error) {
-	m.calls.Add(1)
 	defer m.done()
-	resp, err := m.engine.Call(ctx, req)
+	if m.calls.Add(1) < 0 {
+		return nil, &upstream.Error{Outcome: upstream.NotSent, Cause: upstream.Reload}
+	}
+	resp, err := m.engine.Call(m.patient(ctx), req)
 	if err == nil || !m.leaving.Load() && !m.replaces {
 		return resp, err
 	}
@@ -51,6 +56,21 @@ func (m *member) Call(ctx context.Context, req *upstream.Request) (*upstream.Res
 		return nil, &told
 	}
 	return resp, err
+}
+
+// patient is ctx with all the time of the call to wait in, where the process that worked was stopped for this one, which has not
+// connected yet: who does not look for a reload need not notice one. A connect that fails is told at once.
+func (m *member) patient(ctx context.Context) context.Context {
+	if !m.replaces {
+		return ctx
+	}
+	if status, _ := m.Status(); status.Session > 0 {
+		return ctx
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		return upstream.WithWait(ctx, deadline)
+	}
+	return ctx
 }
 
 // blames reports whether a failure comes of a reload: it has closed the upstream, or has stopped the one that worked and the new
@@ -83,11 +103,14 @@ func (m *member) retire(ctx context.Context) error {
 	if m.after != nil {
 		<-m.after // else its heir could start beside what is still being ended
 	}
-	for m.calls.Load() > 0 && ctx.Err() == nil {
+	for ctx.Err() == nil && !m.calls.CompareAndSwap(0, ended) {
 		select {
 		case <-m.idle:
 		case <-ctx.Done():
 		}
+	}
+	if m.calls.Load() >= 0 {
+		m.calls.Add(ended) // those that still run are cut off
 	}
 	return m.Close()
 }
@@ -96,6 +119,12 @@ func (m *member) retire(ctx context.Context) error {
 func (m *member) wasLive() bool {
 	status, _ := m.Status()
 	return m.lived || status.Session > 0
+}
+
+// live reports whether the upstream can be called.
+func (m *member) live() bool {
+	status, _ := m.Status()
+	return status.State == upstream.Live
 }
 
 // givenUp reports whether only another engine can bring the upstream back.

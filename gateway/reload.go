@@ -146,6 +146,11 @@ func (g *Gateway) load() (*config.Config, error) {
 		for _, w := range l.warnings {
 			g.log.Warn("configuration", "warning", w.String())
 		}
+		if refused, ok := errors.AsType[*config.Refused](l.err); ok {
+			g.read.Store(&refused.Read)
+		} else if l.err == nil {
+			g.read.Store(&l.cfg.Read)
+		}
 		return l.cfg, l.err
 	case <-g.life.Done():
 		return nil, errStopping

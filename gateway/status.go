@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"mcp-gateway/gateway/catalog"
 	"mcp-gateway/redact"
@@ -13,6 +14,8 @@ import (
 type statusLines struct {
 	scrubber *redact.Scrubber
 	w        io.Writer // takes lines of several goroutines, and never waits
+
+	advised sync.Once // of what to do about an upstream that cannot be used
 }
 
 func (l *statusLines) report(r catalog.Report) {
@@ -32,6 +35,9 @@ func (l *statusLines) report(r catalog.Report) {
 		line += ": " + r.Err.Error()
 	}
 	fmt.Fprintln(l.w, redact.Printable(redact.Cut(strings.TrimSpace(l.scrubber.String(line)), maxLine)))
+	if !r.Listed && r.Err != nil {
+		l.advised.Do(func() { fmt.Fprintln(l.w, "             (what to do about it says: mcp-gateway check --dial -c FILE)") })
+	}
 }
 
 // maxLine bounds a line, in bytes: what went wrong is told in a server's words.

@@ -10,32 +10,27 @@ import (
 // that is swapped by a symbolic link is as good as any.
 const watchInterval = 2 * time.Second
 
-// watch asks for a reload when the files of the configuration have changed and two looks have found them the same, so that no
-// half-written one is read. What was tried and failed is not tried again.
+// watch asks for a reload when what was read for the last one has changed and two looks have found the same, so that no half-written
+// file is read. What has failed is not tried again, until a file is another, or is there at last.
 func (g *Gateway) watch() {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
-	loaded := g.snapshot.Load().cfg.Content
-	tried, seen := loaded, loaded
+	var seen config.Reading    // by the last look
+	var wanted *config.Reading // the last before the reload that was asked for
 	for {
 		select {
 		case <-tick.C:
 		case <-g.life.Done():
 			return
 		}
-		cfg := g.snapshot.Load().cfg
-		if cfg.Content != loaded {
-			loaded, tried = cfg.Content, cfg.Content
-		}
-		if !cfg.Watch {
+		if !g.snapshot.Load().cfg.Watch {
 			continue
 		}
-		now, err := config.Content(cfg.Files)
-		if err != nil || now == tried {
-			continue // a file that is away for a moment is being replaced
-		}
-		if now == seen {
-			tried = now
+		last := g.read.Load()
+		now := config.Read(last.Files...)
+		// A file that is away for a moment is being replaced.
+		if now.Same(seen) && !now.Same(*last) && !now.Lacks(*last) && wanted != last {
+			wanted = last
 			g.RequestReload()
 		}
 		seen = now

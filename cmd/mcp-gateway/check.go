@@ -82,6 +82,8 @@ func printChecked(w io.Writer, flags checkFlags, cfg *config.Config, reached []g
 	verdict := "ok, " + count(len(cfg.Upstreams), "upstream")
 	if flags.dial {
 		verdict += " reached"
+	} else {
+		verdict += "; whether they can be reached is asked with --dial"
 	}
 	if failed := gateway.Unreached(reached); failed > 0 {
 		verdict = fmt.Sprintf("%d of %s cannot be used", failed, count(len(reached), "upstream"))

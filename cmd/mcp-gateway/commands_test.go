@@ -18,7 +18,7 @@ import (
 
 func TestCheck(t *testing.T) {
 	good, bad := configured(t), written(t, "pathh: /mcp\nupstreams: {a: {command: x}}\n")
-	if got := command(t, "check", "-c", good); got != (ended{0, good + ": ok, 1 upstream\n", ""}) {
+	if got := command(t, "check", "-c", good); got != (ended{0, good + ": ok, 1 upstream; whether they can be reached is asked with --dial\n", ""}) {
 		t.Errorf("%+v", got)
 	}
 	want := ended{1, "", bad + ":1:1: pathh: is not a known member, did you mean path?\n"}

@@ -1,13 +1,18 @@
 package catalog
 
 // adopt takes over what the catalog before has of the upstreams that are the same in both: nothing of theirs is listed again for
-// it, unless what was taken out for secrets may be shown now.
+// it, unless what was taken out for secrets may be shown now. Of an upstream that another engine serves from here on it borrows the
+// listing until that one has listed, as a server keeps its listing while it reconnects: nothing is missed meanwhile.
 func (c *Catalog) adopt(before *Catalog) {
 	before.mu.Lock()
 	defer before.mu.Unlock()
 	for _, s := range c.sources {
 		old := before.source(s.ID)
-		if old == nil || old.Upstream != s.Upstream {
+		switch {
+		case old == nil:
+			continue
+		case old.Upstream != s.Upstream:
+			c.borrow(s, old)
 			continue
 		}
 		s.state, s.session, s.err, s.failed, s.changes, s.last = old.state, old.session, old.err, old.failed, old.changes, old.last
@@ -16,15 +21,25 @@ func (c *Catalog) adopt(before *Catalog) {
 			s.due, s.since = s.begun+1, old.since
 		}
 		if old.listing != nil {
-			c.inherit(s, old)
+			c.inherit(s, old, old.borrowed)
 		}
+	}
+}
+
+// borrow shows the listing of the engine before until that of s has one of its own, or has given up. Catalog.mu of both must be held.
+func (c *Catalog) borrow(s, old *source) {
+	if old.listing != nil && !gone(s.state) && (s.listing == nil || s.borrowed) {
+		c.inherit(s, old, true)
 	}
 }
 
 // inherit makes the listing of the source before the listing of s, under its prefix and its rules. Catalog.mu of both must be
 // held.
-func (c *Catalog) inherit(s, old *source) {
-	s.listed = old.listed
+func (c *Catalog) inherit(s, old *source, borrowed bool) {
+	s.listed, s.borrowed = old.listed, borrowed
+	if !borrowed {
+		s.settle()
+	}
 	if s.Prefix == old.Prefix && s.Verbatim == old.Verbatim {
 		l := *old.listing
 		l.shown = nil
@@ -36,7 +51,6 @@ func (c *Catalog) inherit(s, old *source) {
 			s.ask()
 		}
 	}
-	s.settle()
 }
 
 // Replace makes the catalog the one that clients see, in the place of the one before it. They are told if their tools differ, or
@@ -53,8 +67,12 @@ func (c *Catalog) Replace() {
 	c.served, before.served, before.heir = true, false, c
 	untold := false
 	for _, s := range c.sources {
-		if s.adopted {
-			old := before.source(s.ID)
+		old := before.source(s.ID)
+		switch {
+		case old == nil:
+		case !s.adopted:
+			c.borrow(s, old)
+		default:
 			untold = untold || s.changes > old.changes && c.cfg.Policy.AllowsSome("", s.ID)
 			c.succeed(s, old)
 		}
@@ -68,8 +86,8 @@ func (c *Catalog) Replace() {
 // succeed takes over what the source before has come to know since s adopted it. Catalog.mu of both must be held.
 func (c *Catalog) succeed(s, old *source) {
 	s.owed = s.owed || old.owed
-	if old.listing != nil && !gone(s.state) && (s.listing == nil || s.listing.attempt < old.listing.attempt) {
-		c.inherit(s, old)
+	if old.listing != nil && !gone(s.state) && (s.listing == nil || s.borrowed || s.listing.attempt < old.listing.attempt) {
+		c.inherit(s, old, old.borrowed)
 		s.last = old.last
 		s.wake()
 	}

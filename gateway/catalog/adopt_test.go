@@ -90,18 +90,6 @@ func TestHeirSiftsAnew(t *testing.T) {
 	})
 }
 
-// Another engine of the same id lists for itself.
-func TestHeirAdoptsNothingOfAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := start(t, nil, one(newScriptOf("old")))
-		other := newScriptOf("new")
-		n := heir(t, c, func(cfg *Config) { cfg.Sources[0].Upstream = other })
-		wantNames(t, n)
-		n.Start()
-		wantNames(t, n, "s__new")
-	})
-}
-
 // A client that reacts to a notice has the list that it was told of, though the catalog that it asked is replaced meanwhile.
 func TestListOutlastsAReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -43,7 +43,8 @@ type Config struct {
 	Secrets func() uint64
 
 	// Before is the catalog that this one is to replace, nil for the first. What it has listed of an upstream that is the same in both
-	// stays listed, under another prefix or other rules as well, and who listens to it listens to this one.
+	// stays listed, under another prefix or other rules as well, and who listens to it listens to this one. Of an upstream that another
+	// engine serves it stays until that one has listed or given up.
 	Before *Catalog
 }
 
@@ -146,7 +147,7 @@ func (c *Catalog) take(s *source, change func() (silent bool)) {
 func (c *Catalog) report(s *source) (r Report, news bool) {
 	r = s.report()
 	// What is on its way is news to nobody, and no change either: the next attempt may end as the last one did.
-	if r.State == upstream.Connecting || r.Reason == reasonListing {
+	if r.State == upstream.Connecting || r.Reason == reasonListing || r.State == upstream.Live && s.borrowed && !s.failed {
 		return r, false
 	}
 	same := r.State == s.last.State && r.Revision == s.last.Revision && r.Shown == s.last.Shown && r.Denied == s.last.Denied &&

@@ -28,13 +28,14 @@ type source struct {
 	once    sync.Once
 
 	// Catalog.mu guards all below.
-	next    chan struct{} // closed and replaced whenever an attempt or a state has ended
-	state   upstream.State
-	session uint64 // of state
-	err     error
-	failed  bool     // the last attempt on the live session
-	listing *listing // the published one
-	last    Report
+	next     chan struct{} // closed and replaced whenever an attempt or a state has ended
+	state    upstream.State
+	session  uint64 // of state
+	err      error
+	failed   bool     // the last attempt on the live session
+	listing  *listing // the published one
+	borrowed bool     // listing is of the engine before, and this one has not listed yet
+	last     Report
 
 	begun, ended uint64    // the last attempt that has
 	listed       time.Time // when an attempt has last succeeded
@@ -109,7 +110,7 @@ func (c *Catalog) follow(s *source) {
 	case !s.adopted:
 		// The first listing follows these; before it there was nothing that they could have changed.
 		s.changes = status.Changes.Tools
-	case s.listing != nil && !s.failed && s.state == upstream.Live:
+	case s.listing != nil && !s.borrowed && !s.failed && s.state == upstream.Live:
 		l.tried = s.session
 	}
 	c.mu.Unlock()
@@ -262,7 +263,7 @@ func (l *loop) finish() {
 	}
 	l.earliest = time.Now().Add(pause)
 	c.take(s, func() (silent bool) {
-		if a.err == nil && s.listing == nil {
+		if a.err == nil && (s.listing == nil || s.borrowed) {
 			l.earliest = time.Now()
 		}
 		return c.publish(s, a)
@@ -295,10 +296,10 @@ func (c *Catalog) publish(s *source, a *attempt) (silent bool) {
 	}
 	silent = a.follows && !s.owed
 	s.failed, s.err, s.owed, s.listed = false, nil, false, time.Now()
-	if s.listing == nil || s.listing.attempt < a.number {
+	if s.listing == nil || s.borrowed || s.listing.attempt < a.number {
 		c.logLeftOut(s, a.listing)
 		a.listing.revision, a.listing.attempt = a.revision, a.number
-		s.listing = a.listing
+		s.listing, s.borrowed = a.listing, false
 	}
 	return silent
 }

@@ -39,13 +39,19 @@ func (c *Catalog) Await(ctx context.Context, id string) {
 
 // Relist waits for a listing of the upstream that is fresh, as Await does. It asks for one unless that is on its way already:
 // the one that an earlier call has asked for, or that follows a notice. It does nothing where the last one that was asked for is
-// less than 5 s old, and where no session is live.
+// less than 5 s old, and where no session is live. An upstream that shows what the engine before has listed is waited for as long as
+// it is on the way to a listing of its own.
 func (c *Catalog) Relist(ctx context.Context, id string) {
 	s := c.source(id)
 	if s == nil {
 		return
 	}
 	c.mu.Lock()
+	if s.borrowed {
+		c.mu.Unlock()
+		c.wait(ctx, s, waitUntil(ctx), func() bool { return !s.borrowed || !s.onTheWay() })
+		return
+	}
 	want := s.wished
 	switch {
 	case s.state != upstream.Live:

@@ -6,7 +6,6 @@
 package config
 
 import (
-	"crypto/sha256"
 	"slices"
 	"time"
 
@@ -17,9 +16,8 @@ import (
 
 // A Config is one checked configuration. It is not changed once loaded.
 type Config struct {
-	Hash    string            // tells one text of the file from another: 12 hexadecimal digits
-	Files   []string          // the file, and those that it refers to but for the ones that are sources of their own
-	Content [sha256.Size]byte // of Files as they were read; see the function Content
+	Hash string  // tells one text of the file from another: 12 hexadecimal digits
+	Read Reading // of the file, and of those that it refers to but for the ones that are sources of their own
 
 	Listen   string   // host:port; an empty host is every address
 	Path     string   // begins with a slash
@@ -36,7 +34,7 @@ type Config struct {
 	StreamAfter     time.Duration // how long an answer may stay silent before it becomes a stream
 	Keepalive       time.Duration // between comments on a silent stream
 
-	Watch    bool   // reload when Files have changed
+	Watch    bool   // reload when what was Read has changed
 	LogLevel string // debug, info, warn or error
 
 	Admin    string       // host:port of the listener for whoever runs the gateway; "" is none

@@ -165,18 +165,18 @@ func TestAdmin(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	c = load(t, "written.good.yaml")
-	if content, err := config.Content(c.Files); err != nil || content != c.Content {
-		t.Errorf("content is %x, %v, want that which was loaded, %x", content, err, c.Content)
+	if read := config.Read(c.Read.Files...); !read.Same(c.Read) || read.Lacks(c.Read) {
+		t.Errorf("read is %v, want what was loaded, %v", read, c.Read)
 	}
-	if !slices.Equal(c.Files, []string{"testdata/written.good.yaml", "testdata/note.txt"}) {
-		t.Errorf("watched are %q", c.Files)
+	if !slices.Equal(c.Read.Files, []string{"testdata/written.good.yaml", "testdata/note.txt"}) {
+		t.Errorf("watched are %q", c.Read.Files)
 	}
 	// A bearer's own file is read by its source, and makes no other configuration, unless something else refers to it as well.
-	if c = load(t, "cleartext.good.yaml"); !slices.Equal(c.Files, []string{"testdata/cleartext.good.yaml"}) {
-		t.Errorf("watched are %q", c.Files)
+	if c = load(t, "cleartext.good.yaml"); !slices.Equal(c.Read.Files, []string{"testdata/cleartext.good.yaml"}) {
+		t.Errorf("watched are %q", c.Read.Files)
 	}
-	if c = load(t, "credentials.good.yaml"); !slices.Equal(c.Files, []string{"testdata/credentials.good.yaml", "testdata/token.txt"}) {
-		t.Errorf("watched are %q", c.Files)
+	if c = load(t, "credentials.good.yaml"); !slices.Equal(c.Read.Files, []string{"testdata/credentials.good.yaml", "testdata/token.txt"}) {
+		t.Errorf("watched are %q", c.Read.Files)
 	}
 }
 

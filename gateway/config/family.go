@@ -22,6 +22,8 @@ func (l *loader) family(d *draft) (Engine, bool) {
 	command, url := d.has("command"), d.has("url")
 	var engine Engine
 	switch {
+	case !command && !url && (l.meant(d.at.path, "command") || l.meant(d.at.path, "url")):
+		return "", false
 	case !command && !url:
 		l.refuse(d.at, "needs command (a server to start) or url (a server to reach)")
 		return "", false

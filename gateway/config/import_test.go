@@ -205,7 +205,7 @@ func TestImportRefusals(t *testing.T) {
 		`{"mcpServers": {}}`: "f.json:1:2: mcpServers: is empty",
 		`{"servers": []}`:    "f.json:1:2: servers: must be an object of members, not a list",
 		`{"mcpServers": {"a": {"command": ["x"], "args": "y", "env": {"E": {}}}, "b": 1}}`: "f.json:1:23: mcpServers.a.command: must be a single value, not a list\n" +
-			"f.json:1:49: mcpServers.a.args: must be a list, not a single value\nf.json:1:62: mcpServers.a.env.E: must be a single value, not an object of members\n" +
+			"f.json:1:49: mcpServers.a.args: must be a list, not a single value: write [ ] around it\nf.json:1:62: mcpServers.a.env.E: must be a single value, not an object of members\n" +
 			"f.json:1:78: mcpServers.b: must be an object of members, not a single value",
 		`{"mcpServers": {"a": {"command": "x", "command": "y"}}}`: "f.json:1:39: mcpServers.a.command: is here twice, first on line 1: keep one",
 		`{"mcpServers": {"a": {"command": "x\u0000"}}}`:           "f.json:1:34: mcpServers.a.command: has a NUL character, take it out",

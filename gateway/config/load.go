@@ -30,19 +30,23 @@ type Override struct {
 func Load(path string, overrides ...Override) (*Config, []Problem, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, Problems{{File: path, Text: "cannot be read: " + plainCause(err)}}
+		return nil, nil, unreadable(path, err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, nil, Problems{{File: path, Text: "cannot be read: " + plainCause(err)}}
+		return nil, nil, unreadable(path, err)
 	}
 	return Parse(path, data, overrides...)
 }
 
+func unreadable(path string, err error) *Refused {
+	return &Refused{Problems{{File: path, Text: "cannot be read: " + plainCause(err)}}, Read(path)}
+}
+
 // Parse reads a configuration, YAML or JSON. Name is the file's path: problems show it, and `${file:}`, cwd and
-// state_dir are relative to its folder. It returns the warnings, also beside an error. The error is Problems, every
-// one there is, and then there is no Config.
+// state_dir are relative to its folder. It returns the warnings, also beside an error. The error is *Refused, with
+// every problem there is, and then there is no Config.
 func Parse(name string, data []byte, overrides ...Override) (*Config, []Problem, error) {
 	l := newLoader(name)
 	l.overrides = overrides
@@ -62,11 +66,11 @@ func Parse(name string, data []byte, overrides ...Override) (*Config, []Problem,
 		list.sort()
 	}
 	if len(l.problems) > 0 {
-		return nil, l.warnings, l.problems
+		return nil, l.warnings, &Refused{l.problems, l.references.reading(name, sum)}
 	}
 	l.ambient(c)
 	c.secrets = l.gathered(c)
-	c.Files, c.Content = l.watched(c, sum)
+	c.Read = l.watched(c, sum)
 	return c, l.warnings, nil
 }
 

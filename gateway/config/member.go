@@ -46,7 +46,11 @@ func names[T any](table []member[T]) []string {
 
 // advice says which name was meant, or which there are.
 func advice(name string, known []string) string {
-	if near := nearest(name, known); near != "" {
+	near := nearest(name, known)
+	switch {
+	case near != "" && otherWords[name] == "upstreams":
+		return "`mcp-gateway import FILE` makes a configuration of what an MCP client has; or did you mean " + near + "?"
+	case near != "":
 		return "did you mean " + near + "?"
 	}
 	slices.Sort(known)
@@ -79,23 +83,26 @@ func simple(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
-// distance counts the letters to insert, delete or replace between a and b (Levenshtein).
+// distance counts the letters to insert, delete or replace between a and b, and the neighbours to swap (optimal string alignment).
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+		for j := 1; j <= len(b); j++ {
+			if i == 0 {
+				rows[i][j] = j
+				continue
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			replace := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				replace++
+			}
+			rows[i][j] = min(replace, rows[i][j-1]+1, rows[i-1][j]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }

@@ -49,7 +49,7 @@ var refusals = []expected{
 		"20:59: upstreams.blank-command.credential.command: is empty, name the program that prints the token",
 		"21:67: upstreams.line-command.credential.command: is one program, write it and its arguments as a list",
 		"22:57: upstreams.map-command.credential.command: must be a list, not an object of members",
-		"23:65: upstreams.absent-file.credential.bearer: file testdata/absent.txt cannot be read: no such file or directory",
+		"23:65: upstreams.absent-file.credential.bearer: file testdata/absent.txt cannot be read: no such file or directory, make it or correct the path",
 		"24:64: upstreams.empty-file.credential.bearer: is empty, give it a token or take credential out",
 		"25:63: upstreams.word-file.credential.bearer: leave the word Bearer out, it is added",
 		"26:50: upstreams.name.credential.baerer: is not a known member, did you mean bearer?",
@@ -110,7 +110,7 @@ var refusals = []expected{
 	{"forward.bad.yaml", []string{
 		"2:23: upstreams.child.forward_headers: has no effect on a command, which is sent no headers: take it out",
 		"3:37: upstreams.socket.forward_headers: has no effect on WebSocket, where all calls share one connection: take it out",
-		"4:54: upstreams.list.forward_headers: must be a list, not a single value",
+		"4:54: upstreams.list.forward_headers: must be a list, not a single value: write [ ] around it",
 		"9:9: upstreams.names.forward_headers[0]: is what a caller shows the gateway and never goes on, an upstream has credential for its own, take it out",
 		"10:9: upstreams.names.forward_headers[1]: is between the caller and the gateway and never goes on, take it out",
 		"11:9: upstreams.names.forward_headers[2]: is between the caller and the gateway and never goes on, take it out",
@@ -189,6 +189,23 @@ var refusals = []expected{
 		"25:30: upstreams.list.tools.timeouts: must be an object of members, not a list",
 		"26:45: upstreams.odd-name.tools.timeouts: a member's name must be a string",
 	}},
+	{"tab.bad.yaml", []string{
+		"2:1: is not YAML or JSON: the line begins with a tab, indent it with spaces",
+	}},
+	{"tab-value.bad.yaml", []string{
+		"4:1: is not YAML or JSON: the line begins with a tab, indent it with spaces",
+	}},
+	{"indent.bad.yaml", []string{
+		"4:4: is not YAML or JSON: did not find expected key; members of one object begin in the same column",
+	}},
+	{"open-list.bad.yaml", []string{
+		"3:1: is not YAML or JSON: did not find expected ',' or '}'; the bracket that is open before it wants its end",
+	}},
+	{"typo.bad.yaml", []string{
+		"3:5: upstreams.files.comand: is not a known member, did you mean command?",
+		"5:5: upstreams.files2.command: must be a single value, not a list: the program alone, what follows it goes into args",
+		"7:5: upstreams.web.ulr: is not a known member, did you mean url?",
+	}},
 	{"list.bad.yaml", []string{
 		"1:1: must be an object of members, not a list",
 	}},
@@ -226,7 +243,7 @@ var refusals = []expected{
 		"1:9: listen: serves other machines, and no callers are named: whoever reaches the port may use every tool. Add callers, or listen on 127.0.0.1, or say insecure: true",
 	}},
 	{"other.bad.yaml", []string{
-		"1:1: mcpServers: is not a known member, did you mean upstreams?",
+		"1:1: mcpServers: is not a known member, `mcp-gateway import FILE` makes a configuration of what an MCP client has; or did you mean upstreams?",
 	}},
 	{"prefix.bad.yaml", []string{
 		`3:27: upstreams.b.prefix: "a__" of a meets "a__b_" of b, none may begin with another`,
@@ -237,7 +254,7 @@ var refusals = []expected{
 	{"references.bad.yaml", []string{
 		"3:14: upstreams.a.command: environment variable CONFIG_TEST_UNSET is not set, set it before the start",
 		"4:10: upstreams.a.cwd: ~ is not expanded, write ${env:HOME} for it",
-		"5:12: upstreams.a.args[0]: file testdata/absent.txt cannot be read: no such file or directory",
+		"5:12: upstreams.a.args[0]: file testdata/absent.txt cannot be read: no such file or directory, make it or correct the path",
 		"5:34: upstreams.a.args[1]: file testdata is not a regular file",
 		"5:47: upstreams.a.args[2]: has a reference that is neither ${env:NAME} nor ${file:PATH}, write $${ for a literal ${",
 		"5:73: upstreams.a.args[3]: has a reference that is neither ${env:NAME} nor ${file:PATH}, write $${ for a literal ${",
@@ -249,7 +266,7 @@ var refusals = []expected{
 	}},
 	{"types.bad.yaml", []string{
 		"1:11: insecure: must be true or false, without quotes",
-		"2:8: hosts: must be a list, not a single value",
+		"2:8: hosts: must be a list, not a single value: write [ ] around it",
 		"3:1: path: must be a single value, not a list",
 		`4:17: shutdown_delay: "10" has no unit, write one such as 500ms, 30s, 5m or 2h`,
 		`5:12: keepalive: "25h" is out of range, it must lie between 1ms and 24h`,
@@ -257,7 +274,7 @@ var refusals = []expected{
 		`7:19: shutdown_timeout: "soon" is not a duration, write one such as 500ms, 30s, 5m or 2h`,
 		"10:13: upstreams.a.command: has no value, give it one or take it out",
 		"11:18: upstreams.a.inherit_env: must be true or false, without quotes",
-		"12:11: upstreams.a.args: must be a list, not a single value",
+		"12:11: upstreams.a.args: must be a list, not a single value: write [ ] around it",
 		"13:5: upstreams.a.env: must be an object of members, not a list",
 		"14:20: upstreams.a.tools.allow: has no value, give it one or take it out",
 		"14:33: upstreams.a.tools.deny[0]: is empty, it would match no tool",

@@ -41,6 +41,16 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// Refused is the error of a configuration that cannot be used: its problems, and what was read to find them. Where that changes, the
+// configuration may be another.
+type Refused struct {
+	Problems
+	Read Reading
+}
+
+// Unwrap gives the Problems.
+func (r *Refused) Unwrap() error { return r.Problems }
+
 func (p Problems) sort() {
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -31,7 +32,7 @@ type references struct {
 	dir   string
 	files map[string]string
 	asked map[string]int               // how often each was referred to
-	sums  map[string][sha256.Size]byte // of each as it was read
+	sums  map[string][sha256.Size]byte // of each that could be read, as it was
 	used  int
 }
 
@@ -97,6 +98,9 @@ func (l *loader) resolve(reference string) (string, error) {
 		return text, nil
 	case kind == "file":
 		text, err := l.references.file(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w, make it or correct the path", err)
+		}
 		if err != nil {
 			return "", err
 		}
@@ -129,7 +133,10 @@ func (r *references) file(path string) (string, error) {
 	// Asked before it is opened, since opening a named pipe waits for its other end.
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", fmt.Errorf("file %s cannot be read: %s", path, plainCause(err))
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = e.Err // the path is named already
+		}
+		return "", fmt.Errorf("file %s cannot be read: %w", path, err)
 	}
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("file %s is not a regular file", path)
@@ -154,48 +161,23 @@ func (r *references) file(path string) (string, error) {
 	return text, nil
 }
 
-// watched are the files whose change makes another configuration, and their content as it was read: a bearer's own is read by its
-// source.
-func (l *loader) watched(c *Config, own [sha256.Size]byte) (files []string, content [sha256.Size]byte) {
+// watched is what was read and makes another configuration where it changes: a bearer's own file is read by its source.
+func (l *loader) watched(c *Config, own [sha256.Size]byte) Reading {
 	for _, u := range c.Upstreams {
 		if u.Credential != nil && u.Credential.BearerFile != "" {
 			l.references.asked[u.Credential.BearerFile]--
 		}
 	}
-	files, sums := []string{l.file}, own[:]
-	for _, path := range slices.Sorted(maps.Keys(l.references.files)) {
-		if l.references.asked[path] > 0 {
-			sum := l.references.sums[path]
-			files, sums = append(files, path), append(sums, sum[:]...)
-		}
-	}
-	return files, sha256.Sum256(sums)
+	return l.references.reading(l.file, own)
 }
 
-// Content tells one content of files, as Config.Files names them, from another: it is the Config.Content of a configuration that
-// is loaded from it. An error is one that reading has met.
-func Content(files []string) ([sha256.Size]byte, error) {
-	var sums []byte
-	for _, path := range files {
-		// Asked before it is opened, since opening a named pipe waits for its other end.
-		info, err := os.Stat(path)
-		if err != nil {
-			return [sha256.Size]byte{}, err
+// reading is of the file, which has the sum own, and of those that it was found to refer to, whether or not they could be read.
+func (r *references) reading(file string, own [sha256.Size]byte) Reading {
+	read := Reading{Files: []string{file}, sums: [][sha256.Size]byte{own}}
+	for _, path := range slices.Sorted(maps.Keys(r.asked)) {
+		if r.asked[path] > 0 {
+			read.Files, read.sums = append(read.Files, path), append(read.sums, r.sums[path])
 		}
-		if !info.Mode().IsRegular() {
-			return [sha256.Size]byte{}, fmt.Errorf("%s is no regular file", path)
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return [sha256.Size]byte{}, err
-		}
-		data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-		f.Close()
-		if err != nil {
-			return [sha256.Size]byte{}, err
-		}
-		sum := sha256.Sum256(data)
-		sums = append(sums, sum[:]...)
 	}
-	return sha256.Sum256(sums), nil
+	return read
 }

@@ -291,7 +291,7 @@ func TestDefaultsOfTheSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bare.Hash, bare.Content = full.Hash, full.Content // of the text
+		bare.Hash, bare.Read = full.Hash, full.Read // of the text
 		if !reflect.DeepEqual(bare, full) {
 			t.Errorf("%s:\n%+v with defaults written out\n%+v", server, full, bare)
 		}

@@ -10,7 +10,7 @@ import (
 // What may hold a secret has a type that masks it: a plain string is allowed in the places named here only.
 func TestPlacesThatHoldSecrets(t *testing.T) {
 	plain := map[string]bool{
-		"Config.Hash": true, "Config.Files": true, "Config.LogLevel": true, "Config.Admin": true,
+		"Config.Hash": true, "Reading.Files": true, "Config.LogLevel": true, "Config.Admin": true,
 		"Config.Listen": true, "Config.Path": true, "Config.Hosts": true, "Config.Origins": true, "Config.StateDir": true,
 		"Upstream.ID": true, "Upstream.Prefix": true, "Upstream.Engine": true, "Upstream.Cwd": true, "Upstream.Revision": true,
 		"EnvVar.Name": true, "Header.Name": true, "Tools.Allow": true, "Tools.Deny": true, "Known.Name": true,

@@ -67,7 +67,7 @@ func (l *loader) top(c *Config, root place) {
 	if !ok {
 		return
 	}
-	if _, has := given["upstreams"]; !has && !l.meant("upstreams") {
+	if _, has := given["upstreams"]; !has && !l.meant("", "upstreams") {
 		l.refuse(place{node: root.node, path: "upstreams"}, "is missing, name at least one upstream")
 	}
 	listen := given["listen"] // not there only for the default, which nothing is wrong with
@@ -106,10 +106,11 @@ func (l *loader) admin(c *Config, given map[string]place) {
 	}
 }
 
-// meant reports whether an unknown member was taken for name, so that it need not be called missing too.
-func (l *loader) meant(name string) bool {
+// meant reports whether an unknown member of the object at path was taken for name, so that it need not be called missing too.
+func (l *loader) meant(path, name string) bool {
 	for _, p := range l.problems {
-		if strings.HasSuffix(p.Text, "did you mean "+name+"?") {
+		inside, ok := strings.CutPrefix(p.Path, path)
+		if ok && (path == "" || inside == "" || inside[0] == '.') && strings.HasSuffix(p.Text, "did you mean "+name+"?") {
 			return true
 		}
 	}

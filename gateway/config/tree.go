@@ -81,22 +81,38 @@ func (l *loader) syntax(data []byte, err error) {
 	case yaml.ResolverStage:
 		l.refuse(at, "tags are not supported: write the plain value, or quote one that begins with !")
 	default:
-		hint := ""
-		if flowReference(data, at.node.Line) {
-			hint = `; quote a reference inside { } or [ ]: "${env:NAME}"`
-		}
-		l.refuse(at, "is not YAML or JSON: %s%s", load.Message, hint)
+		l.refuse(at, "is not YAML or JSON: %s", explained(load.Message, lineOf(data, at.node.Line)))
 	}
 }
 
-// flowReference reports whether the line has a `${` in braces or brackets, where YAML takes its brace for its own.
-func flowReference(data []byte, line int) bool {
-	lines := strings.SplitN(string(data), "\n", line+1)
-	if line < 1 || line > len(lines) {
-		return false
+// explained is what the parser says of the line, and what to do about the mistakes that are made most.
+func explained(message, line string) string {
+	switch {
+	case strings.Contains(line[:len(line)-len(strings.TrimLeft(line, " \t"))], "\t"):
+		return "the line begins with a tab, indent it with spaces"
+	case flowReference(line):
+		return message + `; quote a reference inside { } or [ ]: "${env:NAME}"`
+	case strings.HasPrefix(message, "did not find expected ','"):
+		return message + "; the bracket that is open before it wants its end"
+	case message == "did not find expected key":
+		return message + "; members of one object begin in the same column"
 	}
-	i := strings.Index(lines[line-1], "${")
-	return i > 0 && strings.ContainsAny(lines[line-1][:i], "{[")
+	return message
+}
+
+// lineOf is the line of that number, "" where there is none.
+func lineOf(data []byte, number int) string {
+	lines := strings.SplitN(string(data), "\n", number+1)
+	if number < 1 || number > len(lines) {
+		return ""
+	}
+	return lines[number-1]
+}
+
+// flowReference reports whether the line has a `${` in braces or brackets, where YAML takes its brace for its own.
+func flowReference(line string) bool {
+	i := strings.Index(line, "${")
+	return i > 0 && strings.ContainsAny(line[:i], "{[")
 }
 
 // An entry is one member of a mapping.
@@ -164,6 +180,9 @@ func (l *loader) is(at place, kind yaml.Kind) bool {
 		return false
 	case n.Tag == "!!null":
 		l.refuse(at, "has no value, give it one or take it out")
+		return false
+	case n.Kind == yaml.ScalarNode && kind == yaml.SequenceNode:
+		l.refuse(at, "must be a list, not a single value: write [ ] around it")
 		return false
 	case n.Kind != kind:
 		l.refuse(at, "must be %s, not %s", kindName(kind), kindName(n.Kind))

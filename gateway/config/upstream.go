@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v4"
+
 	"mcp-gateway/internal/mcp"
 	"mcp-gateway/redact"
 )
@@ -153,6 +155,10 @@ func readUpstreams(l *loader, c *Config, at place) {
 }
 
 func readCommand(l *loader, d *draft, at place) {
+	if at.node.Kind == yaml.SequenceNode {
+		l.refuse(at, "must be a single value, not a list: the program alone, what follows it goes into args")
+		return
+	}
 	v, ok := l.text(at)
 	if ok && strings.TrimSpace(v.text) == "" {
 		l.refuse(at, "is empty, name the program to start")
