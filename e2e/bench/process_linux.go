@@ -156,7 +156,7 @@ func buildGateway(ctx context.Context, dir string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "mcp-gateway")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./cmd/mcp-gateway")
+	cmd := exec.CommandContext(ctx, "go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-o", path, "./cmd/mcp-gateway")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
