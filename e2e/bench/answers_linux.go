@@ -21,28 +21,16 @@ const notifications = 20
 type answers struct {
 	modern bool   // members that only revision 2026-07-28 has
 	before []byte // the members that each result begins with
-
-	mu    sync.Mutex // guards tools
-	tools []byte     // the result of tools/list
-	own   int        // how many tools are generated
-	extra int        // how many were added since the start
+	tools  []byte // the result of tools/list
 }
 
-func newAnswers(modern bool, tools int) *answers {
-	a := &answers{modern: modern, own: tools}
+func newAnswers(modern bool) *answers {
+	a := &answers{modern: modern}
 	if modern {
 		a.before = []byte(`"resultType":"complete",`)
 	}
 	a.tools = a.list()
 	return a
-}
-
-// grow adds a tool.
-func (a *answers) grow() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.extra++
-	a.tools = a.list()
 }
 
 func (a *answers) list() []byte {
@@ -53,30 +41,14 @@ func (a *answers) list() []byte {
 		b.WriteString(`"ttlMs":0,"cacheScope":"public",`)
 	}
 	b.WriteString(`"tools":[`)
-	for i, name := range []string{"small", "accept", "text", "escapes", "structured", "notify", "hang"} {
+	for i, name := range []string{"small", "accept", "text", "escapes", "structured", "notify"} {
 		if i > 0 {
 			b.WriteByte(',')
 		}
 		fmt.Fprintf(&b, `{"name":%q,"description":"A tool of the benchmark.","inputSchema":{"type":"object"}}`, name)
 	}
-	for i := range a.own {
-		b.WriteByte(',')
-		b.WriteString(generatedTool(fmt.Sprintf("tool-%05d", i)))
-	}
-	for i := range a.extra {
-		b.WriteByte(',')
-		b.WriteString(generatedTool(fmt.Sprintf("added-%05d", i)))
-	}
 	b.WriteString(`]}`)
 	return b.Bytes()
-}
-
-// generatedTool is a definition of the size that those of public servers have.
-func generatedTool(name string) string {
-	return fmt.Sprintf(`{"name":%q,"title":"Search the issues","description":"Searches the issues of a project by words, state and label, and gives `+
-		`the newest first.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What to look for"},`+
-		`"state":{"type":"string","enum":["open","closed"]},"limit":{"type":"integer","minimum":1,"maximum":100,"default":20}},`+
-		`"required":["query"]},"annotations":{"readOnlyHint":true,"openWorldHint":true}}`, name)
 }
 
 // reply appends the response to a request. What comes after it in the message is the second value, which is shared.
@@ -86,10 +58,7 @@ func (a *answers) reply(out []byte, m *message) (head, rest []byte) {
 	case "tools/call":
 		return a.call(out, m)
 	case "tools/list":
-		a.mu.Lock()
-		tools := a.tools
-		a.mu.Unlock()
-		return append(append(append(out, `"result":`...), tools...), '}'), nil
+		return append(append(append(out, `"result":`...), a.tools...), '}'), nil
 	case "server/discover":
 		if a.modern {
 			return append(out, `"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},`+

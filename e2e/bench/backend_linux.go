@@ -11,31 +11,18 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"sync"
 )
 
 // maxRequest bounds what a backend reads of one request.
 const maxRequest = 8 << 20
 
 // A server is the backend over Streamable HTTP: revision 2026-07-28 on connections that it reads itself, since net/http
-// would cost more than what is measured. POST /changed adds a tool and tells every listener.
-type server struct {
-	answers *answers
-
-	mu        sync.Mutex // guards what is below, and writes to listeners
-	listeners map[*listener]struct{}
-}
-
-// A listener is a stream of subscriptions/listen.
-type listener struct {
-	conn net.Conn
-	id   []byte
-}
+// would cost more than what is measured.
+type server struct{ answers *answers }
 
 // backend is a role: it serves at any path, on the address of -listen, until ctx ends.
 func backend(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("backend", flag.ContinueOnError)
-	tools := flags.Int("tools", 0, "generated tools beside the seven that are called")
 	address := flags.String("listen", "127.0.0.1:0", "the address")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -44,7 +31,7 @@ func backend(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	s := &server{answers: newAnswers(true, *tools), listeners: map[*listener]struct{}{}}
+	s := &server{answers: newAnswers(true)}
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	ready(ln.Addr().String())
 	for {
@@ -62,7 +49,7 @@ func (s *server) serve(conn net.Conn) {
 	in := bufio.NewReaderSize(conn, 64<<10)
 	var body, out, head []byte
 	for {
-		line, length, err := readHead(in)
+		post, length, err := readHead(in)
 		if err != nil {
 			return
 		}
@@ -77,13 +64,8 @@ func (s *server) serve(conn net.Conn) {
 		if _, err := io.ReadFull(in, body); err != nil {
 			return
 		}
-		if line != post {
-			status := "405 Method Not Allowed"
-			if line == postChanged {
-				s.changed()
-				status = "200 OK"
-			}
-			if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Length: 0\r\n\r\n", status); err != nil {
+		if !post {
+			if _, err := io.WriteString(conn, "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n"); err != nil {
 				return
 			}
 			continue
@@ -92,13 +74,10 @@ func (s *server) serve(conn net.Conn) {
 		switch {
 		case m.id == nil:
 			_, err = io.WriteString(conn, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
-		case string(m.name) == "hang":
-			_, _ = in.Peek(1)
-			return
 		case string(m.name) == "notify":
 			out, err = s.notify(conn, out, &m)
 		case string(m.method) == "subscriptions/listen":
-			s.listen(conn, in, &m)
+			listen(conn, in, &m)
 			return
 		default:
 			var rest []byte
@@ -157,73 +136,34 @@ func appendEvent(out, data []byte) []byte {
 }
 
 // listen acknowledges a subscription and holds its stream until the connection ends.
-func (s *server) listen(conn net.Conn, in *bufio.Reader, m *message) {
-	l := &listener{conn: conn, id: bytes.Clone(m.id)}
+func listen(conn net.Conn, in *bufio.Reader, m *message) {
 	first := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},`+
-		`"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, l.id)
-	s.mu.Lock()
-	_, err := conn.Write(appendEvent([]byte(streamHead), first))
-	if err == nil {
-		s.listeners[l] = struct{}{}
-	}
-	s.mu.Unlock()
-	if err == nil {
+		`"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, m.id)
+	if _, err := conn.Write(appendEvent([]byte(streamHead), first)); err == nil {
 		_, _ = in.Peek(1)
 	}
-	s.mu.Lock()
-	delete(s.listeners, l)
-	s.mu.Unlock()
 }
-
-// changed adds a tool and tells every listener.
-func (s *server) changed() {
-	s.answers.grow()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for l := range s.listeners {
-		notice := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, l.id)
-		if _, err := l.conn.Write(appendEvent(nil, notice)); err != nil {
-			l.conn.Close()
-		}
-	}
-}
-
-// What a request line asks for.
-type asked int
-
-const (
-	other asked = iota
-	post
-	postChanged
-)
 
 var errLongHead = errors.New("a header line is too long")
 
-// readHead reads the head of a request. The length is -1 where the body is chunked, and 0 without a body.
-func readHead(in *bufio.Reader) (asked, int, error) {
+// readHead reads the head of a request, and whether that is a POST. The length is -1 where the body is chunked, and 0 without a body.
+func readHead(in *bufio.Reader) (post bool, length int, err error) {
 	line, err := headLine(in)
 	if err != nil {
-		return other, 0, err
+		return false, 0, err
 	}
-	what := other
-	switch {
-	case bytes.HasPrefix(line, []byte("POST /changed ")):
-		what = postChanged
-	case bytes.HasPrefix(line, []byte("POST ")):
-		what = post
-	}
-	length := 0
+	post = bytes.HasPrefix(line, []byte("POST "))
 	for {
 		line, err := headLine(in)
 		if err != nil {
-			return other, 0, err
+			return false, 0, err
 		}
 		if len(line) == 0 {
-			return what, length, nil
+			return post, length, nil
 		}
 		if value, is := header(line, "content-length"); is {
 			if length, err = strconv.Atoi(string(value)); err != nil {
-				return other, 0, err
+				return false, 0, err
 			}
 		} else if _, is := header(line, "transfer-encoding"); is {
 			length = -1
@@ -249,13 +189,8 @@ func header(line []byte, name string) ([]byte, bool) {
 }
 
 // stdioBackend is a role: the same tools over stdio, for a client that shakes hands, until its input ends.
-func stdioBackend(_ context.Context, args []string) error {
-	flags := flag.NewFlagSet("stdio", flag.ContinueOnError)
-	tools := flags.Int("tools", 0, "generated tools beside the seven that are called")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	a := newAnswers(false, *tools)
+func stdioBackend(context.Context, []string) error {
+	a := newAnswers(false)
 	in, out := bufio.NewReaderSize(os.Stdin, maxRequest), bufio.NewWriterSize(os.Stdout, 64<<10)
 	var head, rest []byte
 	for {
@@ -267,7 +202,7 @@ func stdioBackend(_ context.Context, args []string) error {
 			return err
 		}
 		m := readMessage(line)
-		if m.id == nil || m.method == nil || string(m.name) == "hang" {
+		if m.id == nil || m.method == nil {
 			continue
 		}
 		if string(m.name) == "notify" && m.token != nil {

@@ -126,7 +126,7 @@ func gatewayConfig(key, backend, log string) string {
     tools:
       allow: ["*"]
       deny: ["secret-*", "tool-9*", "admin_?"]
-      timeouts: {"hang": 5s, "text*": 20s}
+      timeouts: {"accept": 25s, "text*": 20s}
     headers: {X-Api-Key: %[2]s}
     credential: {bearer: %[3]s}
   spare:
@@ -140,7 +140,7 @@ func gatewayConfig(key, backend, log string) string {
     command: %[6]s
     prefix: pipe__
     timeout: 30s
-    tools: {allow: ["small", "accept", "text", "notify"], deny: ["hang"]}
+    tools: {allow: ["small", "accept", "text", "notify"], deny: ["escapes"]}
     env:
       %[7]s: stdio
 `, backend, token(), token(), token(), token(), self(), roleEnv)

@@ -27,7 +27,6 @@ type process struct {
 	name    string
 	address string // host:port
 	admin   string // host:port of a gateway's admin listener
-	config  string // the path of a gateway's configuration
 	family  bool   // its children do its work, and what they use counts
 
 	cmd    *exec.Cmd
@@ -195,7 +194,8 @@ func startGateway(ctx context.Context, binary, dir, config string) (*process, er
 	// The process has its own copy of the descriptor.
 	defer log.Close()
 	path := filepath.Join(dir, "gateway.yaml")
-	if err := (&process{admin: admin, config: path}).configure(config); err != nil {
+	text := fmt.Sprintf("admin: %s\npprof: true\nstate_dir: state\n%s", admin, config)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--log-format", "json", "-c", path)
@@ -204,18 +204,8 @@ func startGateway(ctx context.Context, binary, dir, config string) (*process, er
 	if err != nil {
 		return nil, err
 	}
-	p.admin, p.config = admin, path
+	p.admin = admin
 	return p, nil
-}
-
-// configure writes another configuration for a gateway, in one step. SIGHUP makes the gateway read it.
-func (p *process) configure(config string) error {
-	text := fmt.Sprintf("admin: %s\npprof: true\nstate_dir: state\n%s", p.admin, config)
-	next := p.config + ".next"
-	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, p.config)
 }
 
 // freeAddress is one on loopback that nobody listens on at the moment.

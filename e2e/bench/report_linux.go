@@ -124,7 +124,7 @@ func figure(value float64, unit string, ratio float64) string {
 	return fmt.Sprintf("%.0f %s, %.2f ×", value, unit, ratio)
 }
 
-// of is what is reported of a peer, zeros where it had no part.
+// of is what is reported of a peer, nil where it had no part.
 func (c *cellReport) of(peer string) *peerReport {
 	for i := range c.Peers {
 		if c.Peers[i].Peer == peer {

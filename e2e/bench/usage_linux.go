@@ -15,21 +15,14 @@ import (
 
 // A usage is what a process has used so far, as the kernel accounts it.
 type usage struct {
-	CPU         time.Duration // user and system, of all threads, those that have ended among them
-	Memory      int64         // resident, bytes
-	PeakMemory  int64         // the most that was resident, bytes
-	Descriptors int
-	Threads     int
+	CPU        time.Duration // user and system, of all threads, those that have ended among them
+	PeakMemory int64         // the most that was resident, bytes
 }
 
 // usage is what the process has used, and where it is a family, its children too.
 func (p *process) usage() (usage, error) {
 	var sum usage
-	pids := []int{p.cmd.Process.Pid}
-	if p.family {
-		pids = append(pids, children(p.cmd.Process.Pid)...)
-	}
-	for _, pid := range pids {
+	for _, pid := range p.pids() {
 		u, err := processUsage(pid)
 		if err != nil {
 			if dead := p.alive(); dead != nil {
@@ -38,21 +31,23 @@ func (p *process) usage() (usage, error) {
 			return usage{}, fmt.Errorf("asking what %s has used: %w", p.name, err)
 		}
 		sum.CPU += u.CPU
-		sum.Memory += u.Memory
 		sum.PeakMemory += u.PeakMemory
-		sum.Descriptors += u.Descriptors
-		sum.Threads += u.Threads
 	}
 	return sum, nil
 }
 
-// forgetPeak makes what is resident now the most that was (proc_pid_clear_refs(5)).
-func (p *process) forgetPeak() error {
+// pids are those whose use counts as the process's own.
+func (p *process) pids() []int {
 	pids := []int{p.cmd.Process.Pid}
 	if p.family {
 		pids = append(pids, children(p.cmd.Process.Pid)...)
 	}
-	for _, pid := range pids {
+	return pids
+}
+
+// forgetPeak makes what is resident now the most that was (proc_pid_clear_refs(5)).
+func (p *process) forgetPeak() error {
+	for _, pid := range p.pids() {
 		if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
 			return fmt.Errorf("resetting the peak memory of %s: %w", p.name, err)
 		}
@@ -76,21 +71,11 @@ func processUsage(pid int) (usage, error) {
 	for line := range bytes.Lines(status) {
 		name, value, _ := strings.Cut(string(line), ":")
 		number, _, _ := strings.Cut(strings.TrimSpace(value), " ")
-		n, _ := strconv.ParseInt(number, 10, 64)
-		switch name {
-		case "VmRSS":
-			used.Memory = n << 10
-		case "VmHWM":
+		if name == "VmHWM" {
+			n, _ := strconv.ParseInt(number, 10, 64)
 			used.PeakMemory = n << 10
-		case "Threads":
-			used.Threads = int(n)
 		}
 	}
-	descriptors, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	if err != nil {
-		return usage{}, err
-	}
-	used.Descriptors = len(descriptors)
 	return used, nil
 }
 
