@@ -121,19 +121,51 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 	}()
 	<-started
 	c.Close()
-	select {
-	case err := <-failed:
-		want(t, err, upstream.NoResponse, upstream.ClosedByGateway, 0)
-	default:
-		t.Error("Close did not wait for the exchange")
-		<-failed
-	}
+	want(t, <-failed, upstream.NoResponse, upstream.ClosedByGateway, 0)
 	c.Close()
 	_, err := c.Do(t.Context(), request())
 	want(t, err, upstream.NotSent, upstream.ClosedByGateway, 0)
 	if n := connections(c); n != 0 {
 		t.Errorf("%d connections are left", n)
 	}
+}
+
+func TestCloseWaitsForTheExchange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, "http://server")
+		end := pipes(c, func(_ int64, r *bufio.Reader, far net.Conn) {
+			readRequest(t, r)
+			_, _ = io.WriteString(far, streamHead+chunk("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n"))
+			_, _ = r.ReadByte()
+		})
+		defer end()
+		told, release := make(chan struct{}), make(chan struct{})
+		req := request()
+		req.Notify = func(upstream.Notification) {
+			close(told)
+			<-release
+		}
+		failed := make(chan error, 1)
+		go func() {
+			_, err := c.Do(t.Context(), req)
+			failed <- err
+		}()
+		<-told
+		closed := make(chan struct{})
+		go func() {
+			c.Close()
+			close(closed)
+		}()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("Close did not wait for the exchange")
+		default:
+		}
+		close(release)
+		<-closed
+		want(t, <-failed, upstream.NoResponse, upstream.ClosedByGateway, 0)
+	})
 }
 
 func TestCloseEndsKeptConnections(t *testing.T) {
