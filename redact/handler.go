@@ -55,6 +55,9 @@ func (h *handler) with(s step) slog.Handler {
 }
 
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	if len(h.steps) == 0 && h.passes(&r) {
+		return h.next.Handle(ctx, r)
+	}
 	attrs := make([]slog.Attr, 0, r.NumAttrs())
 	r.Attrs(func(a slog.Attr) bool {
 		attrs = append(attrs, h.attr(a))
@@ -75,6 +78,30 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	clean.AddAttrs(attrs...)
 	return h.next.Handle(ctx, clean)
 }
+
+// passes reports whether r has nothing to clean, as nearly every record has: it needs no copy then.
+func (h *handler) passes(r *slog.Record) bool {
+	pass := h.text(r.Message) == r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		pass = pass && h.text(a.Key) == a.Key
+		switch a.Value.Kind() {
+		case slog.KindString:
+			text := a.Value.String()
+			pass = pass && h.text(text) == text
+		case slog.KindBool, slog.KindDuration, slog.KindTime:
+		case slog.KindInt64:
+			n := a.Value.Int64()
+			pass = pass && -shortNumber < n && n < shortNumber
+		default:
+			pass = false
+		}
+		return pass
+	})
+	return pass
+}
+
+// shortNumber is past those that have fewer digits than anything that is replaced alone.
+const shortNumber = 1e4
 
 func (h *handler) attr(a slog.Attr) slog.Attr {
 	return slog.Attr{Key: h.text(a.Key), Value: h.value(a.Value)}
@@ -164,6 +191,11 @@ func Printable(s string) string {
 }
 
 func needsCare(s string) bool {
+	ascii := 0
+	for ascii < len(s) && s[ascii] >= 0x20 && s[ascii] < 0x7f {
+		ascii++
+	}
+	s = s[ascii:]
 	for i, r := range s {
 		if r < 0x20 || r == 0x7f || unsafeRune(r) {
 			return true

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -111,5 +112,34 @@ func TestCutComesAfterScrubbing(t *testing.T) {
 	}
 	if got := redact.Cut("aé", 2); got != "a… (3 bytes in all)" {
 		t.Errorf("%q", got)
+	}
+}
+
+// BenchmarkRecord is a line of the access log, as every call writes one at debug.
+func BenchmarkRecord(b *testing.B) {
+	line := func(next slog.Handler) func() {
+		log := slog.New(next)
+		return func() {
+			log.LogAttrs(b.Context(), slog.LevelDebug, "called",
+				slog.String("request", "9f2c11ab-k3"), slog.String("method", "tools/call"), slog.String("name", "files__read_text_file"),
+				slog.String("upstream", "files"), slog.String("target", "read_text_file"), slog.String("outcome", "ok"),
+				slog.Duration("duration", 1234567), slog.Duration("upstreamDuration", 1034567), slog.String("caller", "alice"), slog.Int("status", 200))
+		}
+	}
+	bare := slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug})
+	for _, h := range []struct {
+		name string
+		next slog.Handler
+	}{
+		{"bare", bare},
+		{"50 secrets", redact.NewHandler(bare, redact.NewScrubber(credentials(50)...))},
+	} {
+		b.Run(h.name, func(b *testing.B) {
+			b.ReportAllocs()
+			write := line(h.next)
+			for b.Loop() {
+				write()
+			}
+		})
 	}
 }
