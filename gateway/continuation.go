@@ -64,7 +64,7 @@ func (c *toolCall) openRound() (*front.Reply, error) {
 // foreign refuses a state that is not of this call. Somebody may be trying another's, so there is a record.
 func (c *toolCall) foreign() *front.Reply {
 	reply := refuse(wire.CodeInvalidParams, foreignState)
-	reply.After = func() {
+	reply.After = func(front.Answer) {
 		c.g.log.Warn("a call was refused: its requestState was not given for this call, or with a key that is gone",
 			"request", c.req.ID, "caller", c.req.Caller, "upstream", c.route.id, "name", c.req.Name)
 	}

@@ -149,7 +149,7 @@ func (g *Gateway) ask(ctx context.Context, req *upstream.Request) (wire.Object, 
 		Method: req.Method, Params: req.Params, Name: req.Target, Notify: req.Notify, Received: time.Now(),
 	})
 	if reply.After != nil {
-		reply.After()
+		reply.After(front.Answer{})
 	}
 	if reply.Error != nil {
 		return wire.Object{}, reply.Error

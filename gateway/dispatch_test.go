@@ -201,7 +201,7 @@ func TestRefusedHeadersThatAreRightAreNotSentAgain(t *testing.T) {
 			if got := outcomeOf(t, reply); got != want || len(a.calls()) != 1 {
 				t.Errorf("after %d sends: %s, want %s", len(a.calls()), got, want)
 			}
-			reply.After()
+			reply.After(front.Answer{})
 			_ = g.closeLog()
 			if !strings.Contains(out.String(), "-32020") {
 				t.Errorf("the log does not say what the server stated: %s", &out)

@@ -45,7 +45,7 @@ func (c *toolCall) conclude(ctx context.Context, resp *upstream.Response, err er
 }
 
 // record records what became of the call.
-func (c *toolCall) record() {
+func (c *toolCall) record(sent front.Answer) {
 	r := observe.Record{Outcome: "ok"}
 	switch {
 	case c.failed != nil:
@@ -56,6 +56,7 @@ func (c *toolCall) record() {
 	r.Request, r.Caller, r.Method, r.Name = c.req.ID, c.req.Caller, c.req.Method, c.req.Name
 	r.Upstream, r.Target, r.Listed = c.route.id, c.sent.Target, c.listed
 	r.Duration, r.UpstreamDuration = c.took, c.upstreamTook
+	r.Status, r.Bytes = sent.Status, sent.Bytes
 	c.g.observer.Record(r)
 }
 

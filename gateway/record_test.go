@@ -72,7 +72,7 @@ func TestEachFailureIsOneLineOnceTheClientHasItsAnswer(t *testing.T) {
 			reply := callTool(t, g, `{"name":"a__t"}`, as("me"), func(r *front.Request) { r.ID, r.Received = "r1", r.Received.Add(-time.Second) })
 			g.log.Info("answered", "request", "r1")
 			<-time.After(time.Second)
-			reply.After()
+			reply.After(front.Answer{Status: 200, Bytes: 77})
 			if err := g.closeLog(); err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestEachFailureIsOneLineOnceTheClientHasItsAnswer(t *testing.T) {
 			}
 			for name, value := range map[string]any{
 				"request": "r1", "method": "tools/call", "name": "a__t", "upstream": "a", "target": "t", "caller": "me",
-				"duration": 3e9, "upstreamDuration": 2e9, // the time until the answer is written is the client's
+				"status": 200.0, "bytes": 77.0, "duration": 3e9, "upstreamDuration": 2e9, // the time until the answer is written is the client's
 			} {
 				tt.want[name] = value
 			}
@@ -101,7 +101,7 @@ func TestToolErrorIsRecordedAsOne(t *testing.T) {
 		a := script(answers(result(`{"content":[],"isError":true}`)), answers(result(`{"content":[],"isError":false}`)))
 		g := loggedGateway(t, &log, two, map[string]*fake{"a": a, "b": {}})
 		for range 2 {
-			callTool(t, g, `{"name":"a__t"}`).After()
+			callTool(t, g, `{"name":"a__t"}`).After(front.Answer{})
 		}
 		if err := g.closeLog(); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestForeignStateIsRecorded(t *testing.T) {
 		var log bytes.Buffer
 		g := loggedGateway(t, &log, two, map[string]*fake{"a": {tools: oneTool}, "b": {}})
 		reply := callTool(t, g, `{"name":"a__t","requestState":"x"}`, as("me"), func(r *front.Request) { r.ID = "r1" })
-		reply.After()
+		reply.After(front.Answer{})
 		if err := g.closeLog(); err != nil {
 			t.Fatal(err)
 		}

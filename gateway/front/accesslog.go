@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// accessLog records each request once it has been answered: nothing of its query, its headers or its body but a served
-// method's name.
+// accessLog records each request once it has been answered, unless its reply does: nothing of its query, its headers or its
+// body but a served method's name.
 func (f *Front) accessLog(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !f.cfg.Log.Enabled(r.Context(), slog.LevelDebug) {
@@ -18,6 +18,9 @@ func (f *Front) accessLog(next http.Handler) http.Handler {
 		// Also for a request that ends in a panic.
 		defer func() {
 			in := inboundOf(w)
+			if in.logged {
+				return
+			}
 			attrs := make([]slog.Attr, 0, 7)
 			attrs = append(attrs,
 				slog.String("request", in.id), slog.String("http", r.Method), slog.Int("status", in.status),

@@ -69,10 +69,17 @@ type Reply struct {
 	Type     string // resultType; "" reads as complete
 	Revision string // of what spoke the result, mcp.Modern for the gateway itself
 	Error    *wire.Error
-	// After is called once, when the answer has been written or nobody is left to take it. Nil is nothing to do.
-	After func()
+	// After is called once, when the answer has been written or nobody is left to take it, and logs the request: nothing else
+	// does then. Nil is nothing to do.
+	After func(Answer)
 
 	panicked bool
+}
+
+// An Answer is what a client was sent. Its zero value is nothing.
+type Answer struct {
+	Status int   // of HTTP
+	Bytes  int64 // of the body
 }
 
 // A Caller is who asks, as Config.Authenticate tells.

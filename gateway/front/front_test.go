@@ -320,15 +320,18 @@ func TestAfterTheAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var written *httptest.ResponseRecorder
 			var mu sync.Mutex
+			var log bytes.Buffer
 			times := 0
 			f := New(Config{
-				Ring: testRing(t), ServerInfo: []byte(testInfo), Log: slog.New(slog.DiscardHandler), Loopback: true,
+				Ring: testRing(t), ServerInfo: []byte(testInfo), Loopback: true,
+				Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 				Dispatch: func(context.Context, *Request) *Reply {
-					return &Reply{Error: fault(1, "no"), After: func() {
+					return &Reply{Error: fault(1, "no"), After: func(sent Answer) {
 						mu.Lock()
 						defer mu.Unlock()
-						if times++; written.Body.Len() == 0 {
-							t.Error("before the answer")
+						times++
+						if want := (Answer{Status: written.Code, Bytes: int64(written.Body.Len())}); sent != want || sent.Bytes == 0 {
+							t.Errorf("told of %+v when %+v was written", sent, want)
 						}
 					}}
 				},
@@ -345,6 +348,9 @@ func TestAfterTheAnswer(t *testing.T) {
 			f.ServeHTTP(written, r)
 			if times != tt.times {
 				t.Errorf("done %d times, want %d: %s", times, tt.times, written.Body)
+			}
+			if log.Len() > 0 {
+				t.Errorf("logged a second time: %s", &log)
 			}
 		})
 	}

@@ -14,6 +14,7 @@ type inbound struct {
 	rpc      string   // the MCP method, once it is known to be a served one
 	status   int      // of the answer; 0 until it has begun
 	bytes    int64
+	logged   bool      // what became of it is in the log already
 	listener *listener // what is served once the handler has returned; nil is nothing
 	socket   deadliner // nil where the writer underneath has no deadlines
 }

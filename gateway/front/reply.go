@@ -33,12 +33,12 @@ type post struct {
 	done      bool
 	dropped   int   // notifications that the client was too slow for
 	lost      error // why the client could not be written to
-	after     func()
-	afters    []func() // of all but the first reply of an array
+	after     func(Answer)
+	afters    []func(Answer) // of all but the first reply of an array
 }
 
 // afterwards keeps what a reply wants done once the answer is out.
-func (p *post) afterwards(do func()) {
+func (p *post) afterwards(do func(Answer)) {
 	if do == nil {
 		return
 	}
@@ -53,11 +53,14 @@ func (p *post) afterwards(do func()) {
 
 // finish does what the replies want done, now that the answer has been written or nobody is left to take it.
 func (p *post) finish() {
-	if p.after != nil {
-		p.after()
+	if p.after == nil {
+		return
 	}
+	p.in.logged = true
+	sent := Answer{p.in.status, p.in.bytes}
+	p.after(sent)
 	for _, do := range p.afters {
-		do()
+		do(sent)
 	}
 }
 

@@ -26,6 +26,9 @@ type Record struct {
 	Duration         time.Duration // from the call's arrival until its answer was ready
 	UpstreamDuration time.Duration // of it, what the upstream took: its queue, its connect, its answer
 	Canceled         bool          // the caller gave the call up
+
+	Status int   // of HTTP, that the caller was sent; 0 where it was sent nothing
+	Bytes  int64 // of the body that it was sent
 }
 
 // The outcomes that are not in Record.Outcome as a label says them, or that decide what is kept of a call.
@@ -106,10 +109,14 @@ func (o *Observer) write(r *Record) {
 	if !log.Enabled(context.Background(), level) {
 		return
 	}
-	attrs := []slog.Attr{
+	attrs := make([]slog.Attr, 0, 15)
+	attrs = append(attrs,
 		slog.String("request", r.Request), slog.String("method", r.Method), slog.String("name", r.Name),
 		slog.String("upstream", r.Upstream), slog.String("target", r.Target), slog.String("outcome", r.Outcome),
 		slog.Duration("duration", r.Duration), slog.Duration("upstreamDuration", r.UpstreamDuration),
+	)
+	if r.Status != 0 {
+		attrs = append(attrs, slog.Int("status", r.Status), slog.Int64("bytes", r.Bytes))
 	}
 	if r.Caller != "" {
 		attrs = append(attrs, slog.String("caller", r.Caller))
