@@ -10,6 +10,7 @@ import (
 const (
 	sinkLines = 4096
 	sinkBytes = 8 << 20
+	sinkPiece = 32 << 10 // of them, from which on they are written without the next
 )
 
 // A Sink is an io.Writer in front of a slow one. A line that finds it full is dropped and counted.
@@ -26,15 +27,26 @@ type Sink struct {
 // NewSink starts the one goroutine that writes to w. It ends with Close.
 func NewSink(w io.Writer) *Sink {
 	s := &Sink{lines: make(chan []byte, sinkLines), done: make(chan struct{})}
-	go func() {
-		defer close(s.done)
-		for line := range s.lines {
-			// There is nowhere left to report a log that cannot be written.
-			_, _ = w.Write(line)
-			s.held.Add(-int64(len(line)))
-		}
-	}()
+	go s.pass(w)
 	return s
+}
+
+// pass writes what is taken, the lines that have come meanwhile in one piece, until the end.
+func (s *Sink) pass(w io.Writer) {
+	defer close(s.done)
+	piece := make([]byte, 0, sinkPiece)
+	for line := range s.lines {
+		piece = append(piece[:0], line...)
+		for len(s.lines) > 0 && len(piece) < sinkPiece {
+			piece = append(piece, <-s.lines...)
+		}
+		// There is nowhere left to report a log that cannot be written.
+		_, _ = w.Write(piece)
+		s.held.Add(-int64(len(piece)))
+		if cap(piece) > 2*sinkPiece {
+			piece = make([]byte, 0, sinkPiece)
+		}
+	}
 }
 
 // Write takes a copy of line and returns at once. It never fails.
