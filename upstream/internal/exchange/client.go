@@ -60,7 +60,8 @@ type Config struct {
 // A Client makes exchanges with one server. It is safe for concurrent use.
 type Client struct {
 	cfg       Config
-	transport http.RoundTripper
+	transport http.RoundTripper // of what does not go over connections of the client's own
+	address   string            // of the server, where most requests do; empty where none does
 	template  *http.Request
 	large     chan struct{} // holds a token for each reply over largeResult that is being read
 
@@ -69,9 +70,11 @@ type Client struct {
 	running sync.WaitGroup // exchanges and dials
 	dialer  func(ctx context.Context, network, address string) (net.Conn, error)
 
-	mu     sync.Mutex // guards the rest
-	closed bool
-	conns  map[*conn]struct{}
+	mu      sync.Mutex // guards the rest
+	closed  bool
+	conns   map[*conn]struct{}
+	kept    []*http1    // for the next requests, the newest last
+	sweeper *time.Timer // closes them in time; nil while none is kept
 }
 
 // New only builds.
@@ -100,6 +103,9 @@ func New(cfg Config) *Client {
 			DisableCompression:     true,
 			HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 		}
+	}
+	if c.direct() {
+		c.address = addressOf(cfg.URL)
 	}
 	return c
 }
@@ -212,9 +218,13 @@ func (c *Client) send(ctx context.Context, req *Request, header http.Header, ref
 
 // attempt sends once. stale says that it failed on a kept connection that took no byte.
 func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, refused []uint64) (resp *http.Response, token uint64, stale bool, err error) {
-	l, traced := newLeg(ctx)
+	l := new(leg)
 	req.leg.Store(l)
-	r := c.template.WithContext(traced)
+	direct := c.address != "" && req.method == "" && len(req.Body) <= maxDirect
+	if !direct {
+		ctx = l.trace(ctx)
+	}
+	r := c.template.WithContext(ctx)
 	r.Header = header
 	if req.method != "" {
 		r.Method = req.method
@@ -235,7 +245,11 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 			return nil, 0, false, errSameToken
 		}
 	}
-	resp, err = c.transport.RoundTrip(r)
+	if direct {
+		resp, err = c.roundTrip(ctx, l, r)
+	} else {
+		resp, err = c.transport.RoundTrip(r)
+	}
 	if err == nil {
 		return resp, token, false, nil
 	}
@@ -291,6 +305,7 @@ func (c *Client) Close() {
 	c.closed = true
 	c.mu.Unlock()
 	c.end()
+	c.dropKept()
 	c.dropConns() // what is in flight on them ends with an error
 	if t, ok := c.transport.(io.Closer); ok {
 		_ = t.Close() // nothing depends on how it closes
@@ -300,6 +315,7 @@ func (c *Client) Close() {
 
 // dropIdle closes the connections that no exchange uses.
 func (c *Client) dropIdle() {
+	c.dropKept()
 	if t, ok := c.transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}

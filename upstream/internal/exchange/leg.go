@@ -12,7 +12,6 @@ import (
 // A leg is the record of one attempt to send: whether a byte of it can have reached the transport. The connection that
 // carries it asks it before the first write, so that "not sent", once said, stays true.
 type leg struct {
-	trace     httptrace.ClientTrace
 	state     atomic.Int32
 	connected bool // it was given a connection
 	reused    bool // which had carried requests before
@@ -30,10 +29,9 @@ const (
 
 var errWithdrawn = errors.New("the request was withdrawn before it was sent")
 
-func newLeg(ctx context.Context) (*leg, context.Context) {
-	l := new(leg)
-	l.trace.GotConn = l.gotConn
-	return l, httptrace.WithClientTrace(ctx, &l.trace)
+// trace has net/http's transport say which connection it takes.
+func (l *leg) trace(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: l.gotConn})
 }
 
 // gotConn is called before anything is written. HTTP/1 gives the connection to this request alone; on any other, which

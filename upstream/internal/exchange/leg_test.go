@@ -268,7 +268,7 @@ func TestWithdrawnLegIsNeverWritten(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
 	c := &conn{Conn: ours, client: New(Config{URL: newClient(t, "http://h").cfg.URL})}
-	l, _ := newLeg(t.Context())
+	l := new(leg)
 	c.leg.Store(l)
 	if !l.withdraw() {
 		t.Fatal("a leg that wrote nothing cannot be withdrawn")
@@ -282,7 +282,7 @@ func TestWithdrawnLegIsNeverWritten(t *testing.T) {
 func TestPartlyWrittenIsNotWithdrawn(t *testing.T) {
 	ours, theirs := net.Pipe()
 	c := &conn{Conn: ours, client: New(Config{URL: newClient(t, "http://h").cfg.URL})}
-	l, _ := newLeg(t.Context())
+	l := new(leg)
 	c.leg.Store(l)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -333,7 +333,7 @@ func TestHTTP2CountsAsSentFromTheStart(t *testing.T) {
 	if err := secured.HandshakeContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l, _ := newLeg(t.Context())
+	l := new(leg)
 	l.gotConn(httptrace.GotConnInfo{Conn: secured})
 	if l.withdraw() {
 		t.Error("a leg on a shared connection was withdrawn, which would end what others write there")
