@@ -22,7 +22,9 @@ const (
 func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
 
 // The end of a stream comes a little after the reply. Waiting for it, but not for long, keeps the connection.
-func TestConnectionIsKept(t *testing.T) {
+func TestConnectionIsKept(t *testing.T) { eachTransport(t, testConnectionIsKept) }
+
+func testConnectionIsKept(t *testing.T, newClient maker) {
 	event := chunk("data: " + ours + "\n\n")
 	for _, test := range []struct {
 		name, reply string
@@ -44,7 +46,7 @@ func TestConnectionIsKept(t *testing.T) {
 					for readRequest(t, r) {
 						_, _ = io.WriteString(far, test.reply)
 						<-time.After(test.pause) // of the bubble's clock
-						if test.end != "" { // a pipe's empty write would wait for a reader
+						if test.end != "" {      // a pipe's empty write would wait for a reader
 							_, _ = io.WriteString(far, test.end)
 						}
 					}

@@ -17,7 +17,9 @@ import (
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-func TestEndedBeforeTheSend(t *testing.T) {
+func TestEndedBeforeTheSend(t *testing.T) { eachTransport(t, testEndedBeforeTheSend) }
+
+func testEndedBeforeTheSend(t *testing.T, newClient maker) {
 	s := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the request was sent") })
 	for _, test := range []struct {
 		cause error
@@ -34,7 +36,9 @@ func TestEndedBeforeTheSend(t *testing.T) {
 	}
 }
 
-func TestDeadlineDuringTheDial(t *testing.T) {
+func TestDeadlineDuringTheDial(t *testing.T) { eachTransport(t, testDeadlineDuringTheDial) }
+
+func testDeadlineDuringTheDial(t *testing.T, newClient maker) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, "http://server")
 		c.dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -48,7 +52,9 @@ func TestDeadlineDuringTheDial(t *testing.T) {
 	})
 }
 
-func TestSlowDripEndsAtTheDeadline(t *testing.T) {
+func TestSlowDripEndsAtTheDeadline(t *testing.T) { eachTransport(t, testSlowDripEndsAtTheDeadline) }
+
+func testSlowDripEndsAtTheDeadline(t *testing.T, newClient maker) {
 	for _, head := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",
@@ -80,7 +86,9 @@ func TestSlowDripEndsAtTheDeadline(t *testing.T) {
 	}
 }
 
-func TestCancelClosesTheStream(t *testing.T) {
+func TestCancelClosesTheStream(t *testing.T) { eachTransport(t, testCancelClosesTheStream) }
+
+func testCancelClosesTheStream(t *testing.T, newClient maker) {
 	for _, test := range []struct {
 		name  string
 		cause error
@@ -106,7 +114,9 @@ func TestCancelClosesTheStream(t *testing.T) {
 	}
 }
 
-func TestCloseEndsWhatRuns(t *testing.T) {
+func TestCloseEndsWhatRuns(t *testing.T) { eachTransport(t, testCloseEndsWhatRuns) }
+
+func testCloseEndsWhatRuns(t *testing.T, newClient maker) {
 	started := make(chan struct{})
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -168,7 +178,9 @@ func TestCloseWaitsForTheExchange(t *testing.T) {
 	})
 }
 
-func TestCloseEndsKeptConnections(t *testing.T) {
+func TestCloseEndsKeptConnections(t *testing.T) { eachTransport(t, testCloseEndsKeptConnections) }
+
+func testCloseEndsKeptConnections(t *testing.T, newClient maker) {
 	gone := make(chan struct{})
 	s := serveRaw(t, func(_ int64, conn *net.TCPConn) {
 		r := bufio.NewReader(conn)
@@ -197,7 +209,9 @@ func connections(c *Client) int {
 	return len(c.conns)
 }
 
-func TestCloseEndsADial(t *testing.T) {
+func TestCloseEndsADial(t *testing.T) { eachTransport(t, testCloseEndsADial) }
+
+func testCloseEndsADial(t *testing.T, newClient maker) {
 	c := newClient(t, "http://server")
 	dialing := make(chan struct{})
 	c.dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {

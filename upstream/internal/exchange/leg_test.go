@@ -23,7 +23,9 @@ import (
 
 const okReply = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 45\r\n\r\n" + ours
 
-func TestNothingIsSent(t *testing.T) {
+func TestNothingIsSent(t *testing.T) { eachTransport(t, testNothingIsSent) }
+
+func testNothingIsSent(t *testing.T, newClient maker) {
 	plain := serve(t, answer(200, jsonType, ours))
 	untrusted := httptest.NewTLSServer(answer(200, jsonType, ours))
 	untrusted.Config.ErrorLog = quiet()
@@ -53,7 +55,9 @@ func TestNothingIsSent(t *testing.T) {
 	}
 }
 
-func TestConnectionIsLost(t *testing.T) {
+func TestConnectionIsLost(t *testing.T) { eachTransport(t, testConnectionIsLost) }
+
+func testConnectionIsLost(t *testing.T, newClient maker) {
 	for _, test := range []struct {
 		name   string
 		script func(c *net.TCPConn, r *bufio.Reader)
@@ -98,7 +102,9 @@ func TestConnectionIsLost(t *testing.T) {
 
 // A net/http that sent a POST again by itself would be seen here: the kept connection is closed after the second request
 // was read, without an answer, which is when a replayable request goes out once more.
-func TestOneDeliveryPerCall(t *testing.T) {
+func TestOneDeliveryPerCall(t *testing.T) { eachTransport(t, testOneDeliveryPerCall) }
+
+func testOneDeliveryPerCall(t *testing.T, newClient maker) {
 	s := serveRaw(t, func(_ int64, c *net.TCPConn) {
 		r := bufio.NewReader(c)
 		readRequest(t, r)
@@ -132,6 +138,10 @@ func (s *stuck) Write(p []byte) (int, error) {
 }
 
 func TestStaleConnectionIsDialedAgainOnce(t *testing.T) {
+	eachTransport(t, testStaleConnectionIsDialedAgainOnce)
+}
+
+func testStaleConnectionIsDialedAgainOnce(t *testing.T, newClient maker) {
 	s := serve(t, answer(200, jsonType, ours))
 	for _, healed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("healed=%v", healed), func(t *testing.T) {
@@ -165,6 +175,10 @@ func TestStaleConnectionIsDialedAgainOnce(t *testing.T) {
 
 // Where one kept connection is stale the others may be as well.
 func TestNoOtherKeptConnectionIsTriedAfterAStaleOne(t *testing.T) {
+	eachTransport(t, testNoOtherKeptConnectionIsTriedAfterAStaleOne)
+}
+
+func testNoOtherKeptConnectionIsTriedAfterAStaleOne(t *testing.T, newClient maker) {
 	both := make(chan struct{})
 	var arrived atomic.Int64
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -223,6 +237,10 @@ func TestStaleConnectionsAreTriedTwiceAtMost(t *testing.T) {
 }
 
 func TestFreshConnectionThatTakesNothingIsNotDialedAgain(t *testing.T) {
+	eachTransport(t, testFreshConnectionThatTakesNothingIsNotDialedAgain)
+}
+
+func testFreshConnectionThatTakesNothingIsNotDialedAgain(t *testing.T, newClient maker) {
 	c := newClient(t, serve(t, answer(200, jsonType, ours)).URL)
 	dialed, broken := 0, make(chan struct{})
 	close(broken)
@@ -239,7 +257,9 @@ func TestFreshConnectionThatTakesNothingIsNotDialedAgain(t *testing.T) {
 }
 
 // Two writes would let a connection that closes between them turn "not sent" into "may have run".
-func TestRequestIsOneWrite(t *testing.T) {
+func TestRequestIsOneWrite(t *testing.T) { eachTransport(t, testRequestIsOneWrite) }
+
+func testRequestIsOneWrite(t *testing.T, newClient maker) {
 	c := newClient(t, serve(t, answer(200, jsonType, ours)).URL)
 	var writes atomic.Int64
 	c.dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -341,6 +361,10 @@ func TestHTTP2CountsAsSentFromTheStart(t *testing.T) {
 }
 
 func TestIdleConnectionsCloseBeforeServersDo(t *testing.T) {
+	eachTransport(t, testIdleConnectionsCloseBeforeServersDo)
+}
+
+func testIdleConnectionsCloseBeforeServersDo(t *testing.T, newClient maker) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, "http://server")
 		closed := make(chan time.Duration, 1)

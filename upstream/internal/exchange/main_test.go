@@ -36,6 +36,21 @@ func newClient(t *testing.T, address string, change ...func(*Config)) *Client {
 	return c
 }
 
+// A maker makes clients as newClient does.
+type maker func(t *testing.T, address string, change ...func(*Config)) *Client
+
+// eachTransport runs a test over connections of the client's own, and over net/http's transport.
+func eachTransport(t *testing.T, test func(*testing.T, maker)) {
+	t.Run("own", func(t *testing.T) { test(t, newClient) })
+	t.Run("net/http", func(t *testing.T) {
+		test(t, func(t *testing.T, address string, change ...func(*Config)) *Client {
+			c := newClient(t, address, change...)
+			c.address = ""
+			return c
+		})
+	})
+}
+
 func request() *Request {
 	return &Request{
 		ID:     []byte("7"),
