@@ -226,9 +226,10 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 	}
 	r := c.template.WithContext(ctx)
 	r.Header = header
-	if req.method != "" {
+	switch {
+	case req.method != "":
 		r.Method = req.method
-	} else {
+	case !direct:
 		r.ContentLength = int64(len(req.Body))
 		// A plain bytes.Reader is what net/http writes together with the headers, in one piece. It is kept from sending it a
 		// second time by the missing GetBody.
@@ -246,7 +247,7 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 		}
 	}
 	if direct {
-		resp, err = c.roundTrip(ctx, l, r)
+		resp, err = c.roundTrip(ctx, l, r, req.Body)
 	} else {
 		resp, err = c.transport.RoundTrip(r)
 	}

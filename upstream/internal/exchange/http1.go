@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -32,7 +34,7 @@ var (
 
 // An http1 is a connection to the server that carries one exchange at a time (RFC 9112), on the goroutine of whoever calls:
 // net/http's own transport hands each to two others and back, at a third of what a small call costs, and does not say what
-// it has written. Requests and responses are written and parsed by net/http.
+// it has written. Responses are parsed by net/http.
 type http1 struct {
 	*conn
 	r       *bufio.Reader
@@ -46,7 +48,7 @@ type http1 struct {
 // direct reports whether a client reaches its server through connections of its own.
 func (c *Client) direct() bool {
 	u := c.cfg.URL
-	if u.Scheme != "http" || c.cfg.Transport != nil || !watchesIdle || slices.ContainsFunc([]byte(u.Host), func(b byte) bool { return b >= 0x80 }) {
+	if u.Scheme != "http" || c.cfg.Transport != nil || !watchesIdle || slices.ContainsFunc([]byte(u.Host), func(b byte) bool { return b >= 0x80 || b == '%' }) {
 		return false
 	}
 	proxy, err := http.ProxyFromEnvironment(c.template)
@@ -61,10 +63,13 @@ func addressOf(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), "80")
 }
 
-// roundTrip sends r, which has a body in memory, and gives the response with its header read. It is given up when ctx ends, and so is the
-// body. What has been sent is in l, whatever the error.
-func (c *Client) roundTrip(ctx context.Context, l *leg, r *http.Request) (*http.Response, error) {
+// roundTrip sends r with that body, and gives the response with its header read. It is given up when ctx ends, and so is the
+// response's body. What has been sent is in l, whatever the error.
+func (c *Client) roundTrip(ctx context.Context, l *leg, r *http.Request, body []byte) (*http.Response, error) {
 	for name, values := range r.Header {
+		if !fieldName(name) {
+			return nil, fmt.Errorf("%q cannot be the name of a header", name)
+		}
 		for _, value := range values {
 			if !fieldValue(value) {
 				return nil, fmt.Errorf("the value of the header %q has characters that no header may have", name)
@@ -81,7 +86,7 @@ func (c *Client) roundTrip(ctx context.Context, l *leg, r *http.Request) (*http.
 	}
 	stop := context.AfterFunc(ctx, p.abandon)
 	p.leg.Store(l)
-	resp, err := p.exchange(r)
+	resp, err := p.exchange(r, body)
 	if err != nil {
 		stop()
 		_ = p.Close() // nothing depends on how it closes
@@ -91,8 +96,19 @@ func (c *Client) roundTrip(ctx context.Context, l *leg, r *http.Request) (*http.
 	return resp, nil
 }
 
-// fieldValue reports whether a header may have the value (RFC 9110, section 5.5). What net/http writes by itself has other
-// characters replaced.
+// fieldName reports whether a header may have the name (RFC 9110, section 5.1).
+func fieldName(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		case c <= ' ', c >= 0x7f, strings.IndexByte("\"(),/:;<=>?@[\\]{}", c) >= 0:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// fieldValue reports whether a header may have the value (RFC 9110, section 5.5).
 func fieldValue(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
@@ -127,12 +143,29 @@ func (c *Client) connect(ctx context.Context, l *leg) (*http1, error) {
 	return p, nil
 }
 
-// exchange writes r and reads the header of its response.
-func (p *http1) exchange(r *http.Request) (*http.Response, error) {
-	if err := r.Write(p.w); err != nil {
-		return nil, err
+// write writes r with that body (RFC 9112, section 3).
+func (p *http1) write(r *http.Request, body []byte) error {
+	// The writer keeps its first error for Flush.
+	for _, s := range [...]string{r.Method, " ", r.URL.RequestURI(), " HTTP/1.1\r\nHost: ", r.Host, "\r\n"} {
+		_, _ = p.w.WriteString(s)
 	}
-	if err := p.w.Flush(); err != nil {
+	for name, values := range r.Header {
+		for _, value := range values {
+			for _, s := range [...]string{name, ": ", value, "\r\n"} {
+				_, _ = p.w.WriteString(s)
+			}
+		}
+	}
+	_, _ = p.w.WriteString("Content-Length: ")
+	_, _ = p.w.Write(strconv.AppendInt(p.w.AvailableBuffer(), int64(len(body)), 10))
+	_, _ = p.w.WriteString("\r\n\r\n")
+	_, _ = p.w.Write(body)
+	return p.w.Flush()
+}
+
+// exchange writes r and reads the header of its response.
+func (p *http1) exchange(r *http.Request, body []byte) (*http.Response, error) {
+	if err := p.write(r, body); err != nil {
 		return nil, err
 	}
 	p.header = maxHeader

@@ -144,6 +144,12 @@ func TestNoHeaderThatCannotBeSentIsSent(t *testing.T) {
 			t.Errorf("the error for %q is %v", value, e)
 		}
 	}
+	for _, name := range []string{"", "A:B", "A B", "A\r\nB", "\u00fc"} {
+		req := request()
+		req.Header[name] = []string{"x"}
+		_, err := newClient(t, s.URL).Do(t.Context(), req)
+		want(t, err, upstream.NotSent, upstream.Unreachable, 0)
+	}
 }
 
 func TestKeptConnectionsAreBounded(t *testing.T) {
@@ -188,6 +194,7 @@ func TestWhatGoesOverOwnConnections(t *testing.T) {
 		"http://[::1]/mcp":            "[::1]:80",
 		"http://[::1]:8080/mcp":       "[::1]:8080",
 		"https://server/mcp":          "",
+		"http://[fe80::1%25eth0]/":    "",
 		"http://b\u00fccher.example/": "",
 	} {
 		u, err := url.Parse(address)
