@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // NewHandler returns a handler that passes to next what scrubber has cleaned: the message and every attribute, the
@@ -79,26 +81,40 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.next.Handle(ctx, clean)
 }
 
-// passes reports whether r has nothing to clean, as nearly every record has: it needs no copy then.
+// passes reports whether r has nothing to clean, as nearly every record has: it needs no copy then. All its texts are looked at in
+// one go, with spaces between them, which is what adjoins none of them.
 func (h *handler) passes(r *slog.Record) bool {
-	pass := h.text(r.Message) == r.Message
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
+	all := append((*room)[:0], r.Message...)
+	pass := true
 	r.Attrs(func(a slog.Attr) bool {
-		pass = pass && h.text(a.Key) == a.Key
+		all = append(append(all, ' '), a.Key...)
 		switch a.Value.Kind() {
 		case slog.KindString:
-			text := a.Value.String()
-			pass = pass && h.text(text) == text
+			all = append(append(all, ' '), a.Value.String()...)
 		case slog.KindBool, slog.KindDuration, slog.KindTime:
 		case slog.KindInt64:
 			n := a.Value.Int64()
-			pass = pass && -shortNumber < n && n < shortNumber
+			pass = -shortNumber < n && n < shortNumber
 		default:
 			pass = false
 		}
+		pass = pass && len(all) <= maxText
 		return pass
 	})
-	return pass
+	if cap(all) <= 2*maxText {
+		*room = all
+	}
+	if !pass || len(all) > maxText {
+		return false
+	}
+	view := unsafe.String(unsafe.SliceData(all), len(all)) // no longer than this call
+	return !needsCare(view) && !h.scrubber.Holds(view)
 }
+
+// rooms are what the texts of records are put together in.
+var rooms = sync.Pool{New: func() any { return new(make([]byte, 0, 1<<10)) }}
 
 // shortNumber is past those that have fewer digits than anything that is replaced alone.
 const shortNumber = 1e4

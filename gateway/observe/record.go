@@ -106,7 +106,8 @@ func (o *Observer) write(r *Record) {
 	case r.failed():
 		level, text = slog.LevelInfo, "the server answered a call with an error"
 	}
-	if !log.Enabled(context.Background(), level) {
+	ctx := context.Background()
+	if !log.Enabled(ctx, level) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 15)
@@ -133,5 +134,7 @@ func (o *Observer) write(r *Record) {
 	if r.Err != nil {
 		attrs = append(attrs, slog.Any("error", r.Err))
 	}
-	log.LogAttrs(context.Background(), level, text, attrs...)
+	line := slog.NewRecord(time.Now(), level, text, 0) // without the stack that a Logger looks through for what is not shown
+	line.AddAttrs(attrs...)
+	_ = log.Handler().Handle(ctx, line) // a sink, which never fails
 }
