@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxRequestDepth bounds how deep arrays and objects may nest in a request; a reply may reach the 10,000 levels of the JSON decoder.
+// MaxRequestDepth bounds how deep arrays and objects may nest in a request; a reply may reach 10,000 levels.
 const MaxRequestDepth = 512
 
 // Kind is what a JSON-RPC message is.
@@ -48,11 +46,8 @@ func ParseRequest(data []byte) (*Message, error) {
 	if !utf8.Valid(data) {
 		return nil, &SyntaxError{Code: CodeParse, Reason: "the message is not valid UTF-8", Offset: -1}
 	}
-	if deeper(data, MaxRequestDepth) {
-		return nil, &SyntaxError{Code: CodeParse, Reason: "the message nests too deep", Offset: -1}
-	}
 	m := new(Message)
-	if err := m.parse(data, requestOptions); err != nil {
+	if err := m.parse(data, MaxRequestDepth, true); err != nil {
 		return nil, err
 	}
 	return m, m.checkRequest()
@@ -65,7 +60,7 @@ func ParseReply(data []byte) (*Message, error) {
 		data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
 	}
 	m := new(Message)
-	if err := m.parse(data, replyOptions); err != nil {
+	if err := m.parse(data, maxReplyDepth, false); err != nil {
 		return nil, err
 	}
 	return m, m.checkReply()
@@ -73,24 +68,24 @@ func ParseReply(data []byte) (*Message, error) {
 
 // ParseObject reads the text of one JSON object. Names may repeat.
 func ParseObject(data []byte) (Object, error) {
-	d := borrow(data, replyOptions)
-	defer d.free()
-	o, err := d.object(make([]member, 0, 8))
+	s := borrow(data, maxReplyDepth, false)
+	defer s.free()
+	o, err := s.object(make([]member, 0, 8))
 	if err != nil {
 		return Object{}, err
 	}
-	return o, d.end()
+	return o, s.end()
 }
 
 // Batch are the texts of the messages in a JSON array, between 1 and max of them. Nothing may follow the array. An error
 // is a *SyntaxError.
 func Batch(data []byte, max int) ([][]byte, error) {
-	d := borrow(data, replyOptions)
-	defer d.free()
-	if _, err := d.value(); err != nil {
-		return nil, d.fail(err)
+	s := borrow(data, maxReplyDepth, false)
+	defer s.free()
+	if _, err := s.value(); err != nil {
+		return nil, err
 	}
-	if err := d.end(); err != nil {
+	if err := s.end(); err != nil {
 		return nil, err
 	}
 	elements, ok := Elements(data, max)
@@ -100,72 +95,62 @@ func Batch(data []byte, max int) ([][]byte, error) {
 	return elements, nil
 }
 
-func (m *Message) parse(data []byte, opts jsontext.Options) error {
-	d := borrow(data, opts)
-	defer d.free()
-	switch d.dec.PeekKind() {
+func (m *Message) parse(data []byte, depth int, unique bool) error {
+	s := borrow(data, depth, unique)
+	defer s.free()
+	switch s.peek() {
 	case '{':
 	case '[':
 		return ErrBatch
 	default:
-		if _, err := d.value(); err != nil {
-			return d.fail(err)
+		if _, err := s.value(); err != nil {
+			return err
 		}
 		return &SyntaxError{Code: CodeInvalidRequest, Reason: "the message is not an object", Offset: 0}
 	}
-	if _, err := d.dec.ReadToken(); err != nil {
-		return d.fail(err)
-	}
 	seen := 0
-	for d.dec.PeekKind() != '}' {
-		name, err := d.value()
-		if err != nil {
-			return m.syntax(d.fail(err))
-		}
-		bit, err := m.readMember(d, name)
+	o, _ := s.open()
+	for s.moved(s.next(&o, s.at)) && !o.closed {
+		bit, err := m.readMember(s, &o)
 		if err != nil {
 			return m.syntax(err)
 		}
 		if seen&bit != 0 {
-			return m.syntax(&SyntaxError{Code: CodeInvalidRequest, Reason: "a member of the message is repeated", Offset: d.dec.InputOffset()})
+			return m.syntax(&SyntaxError{Code: CodeInvalidRequest, Reason: "a member of the message is repeated", Offset: int64(s.at)})
 		}
 		seen |= bit
 	}
-	if _, err := d.dec.ReadToken(); err != nil {
-		return m.syntax(d.fail(err))
+	if !o.closed {
+		return m.syntax(s.fail())
 	}
-	return m.syntax(d.end())
+	return m.syntax(s.end())
 }
 
 // envelope are the members of a message that decide what it is.
 var envelope = [...][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("result"), []byte("error")}
 
-// readMember reads the value that follows name and gives the name's own bit, zero for one that is not read.
-func (m *Message) readMember(d *decoder, quoted []byte) (int, error) {
-	name := quoted[1 : len(quoted)-1]
-	if bytes.IndexByte(name, '\\') >= 0 {
-		decoded, _ := jsontext.AppendUnquote(nil, quoted)
-		name = decoded
-	}
+// readMember reads the value of o's current member and gives the name's own bit, zero for one that is not read.
+func (m *Message) readMember(s *scanner, o *opened) (int, error) {
+	name := unquoted(s.data[o.nameStart:o.nameEnd])
 	switch string(name) {
 	case "params":
 		m.params = true
-		if d.dec.PeekKind() == '{' {
+		if s.peek() == '{' {
 			var err error
-			m.Params, err = d.object(m.room[:0])
+			m.Params, err = s.object(m.room[:0])
 			return 1, err
 		}
 	case "result":
 		m.result = true
-		if d.dec.PeekKind() == '{' {
+		if s.peek() == '{' {
 			var err error
-			m.Result, err = d.object(m.room[:0])
+			m.Result, err = s.object(m.room[:0])
 			return 2, err
 		}
 	}
-	value, err := d.value()
+	value, err := s.value()
 	if err != nil {
-		return 0, d.fail(err)
+		return 0, err
 	}
 	switch string(name) {
 	case "jsonrpc":
@@ -177,12 +162,12 @@ func (m *Message) readMember(d *decoder, quoted []byte) (int, error) {
 	case "method":
 		var ok bool
 		if m.Method, ok = method(value); !ok {
-			return 16, &SyntaxError{Code: CodeInvalidRequest, Reason: "method is not a string", Offset: d.dec.InputOffset()}
+			return 16, &SyntaxError{Code: CodeInvalidRequest, Reason: "method is not a string", Offset: int64(s.at)}
 		}
 		return 16, nil
 	case "params":
 		if string(value) != "null" {
-			return 1, &SyntaxError{Code: CodeInvalidParams, Reason: "params is not an object", Offset: d.dec.InputOffset()}
+			return 1, &SyntaxError{Code: CodeInvalidParams, Reason: "params is not an object", Offset: int64(s.at)}
 		}
 		return 1, nil
 	case "result":

@@ -153,14 +153,21 @@ func Int(raw []byte) (int64, bool) {
 // Elements are the texts of a JSON array's elements. It reports false for any other value, and for more
 // elements than max.
 func Elements(raw []byte, max int) ([][]byte, bool) {
-	d := borrow(raw, replyOptions)
-	defer d.free()
-	if t, err := d.dec.ReadToken(); err != nil || t.Kind() != '[' {
+	s := borrow(raw, maxReplyDepth, false)
+	defer s.free()
+	if s.peek() != '[' {
 		return nil, false
 	}
+	s.at++
 	var out [][]byte
-	for d.dec.PeekKind() != ']' {
-		value, err := d.value()
+	for s.peek() != ']' {
+		if len(out) > 0 {
+			if s.peek() != ',' {
+				return nil, false
+			}
+			s.at++
+		}
+		value, err := s.value()
 		if err != nil || len(out) == max {
 			return nil, false
 		}
