@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -116,11 +117,11 @@ func (x *exchanged) listen() error {
 	return nil
 }
 
+// header is what all requests have in common.
 func (x *exchanged) header() http.Header {
-	if x.cfg.Header == nil {
-		return http.Header{}
-	}
-	return x.cfg.Header.Clone()
+	h := http.Header{"User-Agent": {mcp.GatewayName + "/" + x.u.version()}}
+	maps.Copy(h, x.cfg.Header)
+	return h
 }
 
 // endpoint resolves what the server named against the stream's url. Another origin would get the credential, and could be

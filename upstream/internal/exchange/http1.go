@@ -39,8 +39,9 @@ type http1 struct {
 	*conn
 	r       *bufio.Reader
 	w       *bufio.Writer
-	header  int    // how many bytes more may be read; math.MaxInt but for a header
-	abandon func() // closes the connection
+	header  int      // how many bytes more may be read; math.MaxInt but for a header
+	abandon func()   // closes the connection
+	names   []string // of a request's headers
 	idle    idle
 	since   time.Time // of when it is kept
 }
@@ -149,8 +150,13 @@ func (p *http1) write(r *http.Request, body []byte) error {
 	for _, s := range [...]string{r.Method, " ", r.URL.RequestURI(), " HTTP/1.1\r\nHost: ", r.Host, "\r\n"} {
 		_, _ = p.w.WriteString(s)
 	}
-	for name, values := range r.Header {
-		for _, value := range values {
+	p.names = p.names[:0]
+	for name := range r.Header {
+		p.names = append(p.names, name)
+	}
+	slices.Sort(p.names)
+	for _, name := range p.names {
+		for _, value := range r.Header[name] {
 			for _, s := range [...]string{name, ": ", value, "\r\n"} {
 				_, _ = p.w.WriteString(s)
 			}
