@@ -20,8 +20,23 @@ func limitBody(next http.Handler) http.Handler {
 	})
 }
 
-// trustedLength is how much memory a mere announcement of a body gets.
+// trustedLength is how much memory a mere announcement of a body gets. Once as much has come, it gets the rest.
 const trustedLength = 64 << 10
+
+// readAll reads src to its end, or up to one byte more than a body may have; length is what was announced, -1 for nothing.
+func readAll(src io.Reader, length int64) ([]byte, error) {
+	if length < 0 {
+		return io.ReadAll(io.LimitReader(src, maxBody+1))
+	}
+	body := make([]byte, min(length, trustedLength))
+	n, err := io.ReadFull(src, body)
+	if err != nil || int64(n) == length {
+		return body[:n], err
+	}
+	whole := make([]byte, length)
+	_, err = io.ReadFull(src, whole[copy(whole, body):])
+	return whole, err
+}
 
 // discarded is how often the largest body is read on, for nothing but that its sender comes to read the refusal: a connection that is
 // closed under a sender loses the answer as well.
@@ -42,14 +57,7 @@ func tooLarge(in *inbound, r *http.Request) {
 // At the body's end net/http lifts the deadline, and begins to watch for a disconnect.
 func readBody(in *inbound, r *http.Request) ([]byte, bool) {
 	in.readWithin(clientPatience)
-	var body []byte
-	var err error
-	if r.ContentLength >= 0 && r.ContentLength <= trustedLength {
-		body = make([]byte, r.ContentLength)
-		_, err = io.ReadFull(r.Body, body)
-	} else {
-		body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	}
+	body, err := readAll(r.Body, r.ContentLength)
 	if len(body) > maxBody {
 		tooLarge(in, r)
 		return nil, false

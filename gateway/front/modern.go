@@ -188,7 +188,7 @@ func (f *Front) callModern(p *post, m *wire.Message, meta wire.Object) {
 		p.abandon()
 	}
 	if reply.Error == nil {
-		p.answer(http.StatusOK, appendModernResult(nil, m.ID, reply))
+		p.answer(http.StatusOK, modernResult(m.ID, reply)...)
 		return
 	}
 	capabilities, _ := meta.Object(mcp.MetaClientCapabilities)

@@ -3,6 +3,7 @@ package front
 import (
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -64,8 +65,9 @@ func (p *post) finish() {
 	}
 }
 
-// answer writes the one message that ends the request. On a stream the status is 200 whatever it should have been.
-func (p *post) answer(status int, message []byte) {
+// answer writes the one message that ends the request, which may be in pieces. On a stream the status is 200 whatever it should
+// have been.
+func (p *post) answer(status int, message ...[]byte) {
 	p.settle()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,16 +76,24 @@ func (p *post) answer(status int, message []byte) {
 		p.in.openStream()
 	}
 	if p.streaming {
-		p.lost = p.in.stream(event(message))
+		p.lost = p.in.stream(event(slices.Concat(message...)))
 		return
+	}
+	size := 0
+	for _, piece := range message {
+		size += len(piece)
 	}
 	h := p.in.Header()
 	h["Content-Type"] = jsonType
-	if len(message) > selfMeasured {
-		h["Content-Length"] = []string{strconv.Itoa(len(message))}
+	if size > selfMeasured {
+		h["Content-Length"] = []string{strconv.Itoa(size)}
 	}
 	p.in.WriteHeader(status)
-	p.lost = p.in.send(message)
+	for _, piece := range message {
+		if p.lost = p.in.send(piece); p.lost != nil {
+			return
+		}
+	}
 }
 
 // nothing ends a request that has no answer: 202 without a body, or the end of the stream.

@@ -8,6 +8,17 @@ import (
 	"mcp-gateway/internal/wire"
 )
 
+// copied is how large a result may be to become one piece with what stands around it.
+const copied = 16 << 10
+
+// modernResult is the response for a modern client, in pieces that are written one after the other.
+func modernResult(id []byte, reply *Reply) [][]byte {
+	if len(reply.Result.Raw()) <= copied || !reply.Result.Has("resultType") {
+		return [][]byte{appendModernResult(nil, id, reply)}
+	}
+	return [][]byte{openResponse(make([]byte, 0, 64+len(id)), id, reply.Result), reply.Result.Raw(), {'}'}}
+}
+
 // appendModernResult appends the response for a modern client: the result as it came, with the resultType that a
 // legacy server leaves out.
 func appendModernResult(dst, id []byte, reply *Reply) []byte {

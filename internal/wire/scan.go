@@ -162,7 +162,7 @@ func (s *scanner) next(o *opened, i int) int {
 	o.nameEnd = i
 	if s.unique && s.repeats(o) {
 		s.repeated = true
-		return ^i
+		return ^o.nameStart
 	}
 	if i = space(d, i); i == len(d) || d[i] != ':' {
 		return ^i

@@ -325,7 +325,7 @@ func (b *body) all(length int64) ([]byte, error) {
 	}
 	size := 2 << 10
 	if length >= 0 {
-		size = int(min(length, largeResult))
+		size = int(min(length, 2*largeResult))
 	}
 	data := make([]byte, 0, size)
 	for {
@@ -348,7 +348,7 @@ func (b *body) all(length int64) ([]byte, error) {
 	}
 }
 
-// grow makes room. What the server announces is believed once it has sent largeResult of it.
+// grow makes room. What the server announces is believed once it has sent a little of it.
 func grow(data []byte, length int) []byte {
 	size := max(512, 2*cap(data))
 	if length > cap(data) {
