@@ -1,6 +1,8 @@
 package redact
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -55,6 +57,7 @@ const deepRun = 4
 // hides reports whether text has an escape that no form shows as it is, so that one may stand behind it: `\/`, `\u` of a
 // character that forms are made of, or one of the third level and deeper. It also sees those that are escaped themselves.
 func (x *index) hides(text string) bool {
+	bytes := unsafe.Slice(unsafe.StringData(text), len(text))
 	for at := 0; ; {
 		i := strings.IndexByte(text[at:], '\\')
 		if i < 0 {
@@ -62,15 +65,19 @@ func (x *index) hides(text string) bool {
 		}
 		// Where escapes are, more are near: from here on eight bytes at a time, until there is none in them.
 		for at += i; at+9 <= len(text); at += 8 {
-			slashes := bytesOf(load8(text, at), '\\')
+			slashes := bytesOf(binary.LittleEndian.Uint64(bytes[at:]), '\\')
 			if slashes == 0 {
 				break
 			}
-			next := load8(text, at+1)
-			twos := slashes & bytesOf(next, '\\')
-			// Of four in a row, three or more lie in this word or in the next, in either order of bytes.
-			if slashes&(bytesOf(next, '/')|bytesOf(next, 'u'))|twos&(twos>>8) != 0 && x.hidesWithin(text, at, at+8) {
+			next := binary.LittleEndian.Uint64(bytes[at+1:])
+			// Of four in a row, three or more lie in this word or in the next.
+			if twos := slashes & bytesOf(next, '\\'); twos&(twos>>8) != 0 && x.hidesWithin(text, at, at+8) {
 				return true
+			}
+			for some := slashes & (bytesOf(next, '/') | bytesOf(next, 'u')); some != 0; some &= some - 1 {
+				if x.hidesAt(text, at+bits.TrailingZeros64(some)/8) {
+					return true
+				}
 			}
 		}
 		if at+9 > len(text) {
@@ -89,63 +96,71 @@ func bytesOf(word uint64, c byte) uint64 {
 // hidesWithin is hides for the escapes that begin in text[from:to].
 func (x *index) hidesWithin(text string, from, to int) bool {
 	for ; from < to && from+1 < len(text); from++ {
-		if text[from] != '\\' {
-			continue
-		}
-		switch text[from+1] {
-		case '/':
-			if x.used['/'] {
-				return true
-			}
-		case 'u':
-			if x.wide {
-				return true
-			}
-			if from+6 > len(text) {
-				continue
-			}
-			if u, ok := unit(text[from+2 : from+6]); ok && u < utf8.RuneSelf && (x.used[u] || u == '\\') {
-				return true
-			}
-		case '\\':
-			// The backslash of an escape is in a form of all that needs one.
-			if x.used['\\'] && slashRun(text, from) >= deepRun {
-				return true
-			}
+		if x.hidesAt(text, from) {
+			return true
 		}
 	}
 	return false
 }
 
-// slashRun returns how many backslashes are in a row with the one at, up to deepRun on each side.
-func slashRun(text string, at int) int {
-	from, to := at, at+1
+// hidesAt is hides for an escape that begins at a place before the last.
+func (x *index) hidesAt(text string, at int) bool {
+	if text[at] != '\\' {
+		return false
+	}
+	switch text[at+1] {
+	case '/':
+		return x.used['/']
+	case 'u':
+		if x.wide {
+			return true
+		}
+		if at+6 > len(text) || text[at+2] != '0' || text[at+3] != '0' {
+			return false
+		}
+		u, ok := unit(text[at+2 : at+6])
+		return ok && u < utf8.RuneSelf && (x.used[u] || u == '\\')
+	case '\\':
+		// What an escape is of has one in some form, with the same byte behind the backslashes, unless that is an escape itself.
+		run, end := slashRun(text, at)
+		return run >= deepRun && (x.ends || end == len(text) || text[end] == '\\' || x.after[text[end]])
+	}
+	return false
+}
+
+// maxRun is how many backslashes in a row are looked at for what follows them.
+const maxRun = 64
+
+// slashRun returns how many backslashes are in a row with the one at, up to deepRun before it and maxRun in all, and where they end.
+func slashRun(text string, at int) (run, end int) {
+	from, end := at, at+1
 	for from > 0 && at-from < deepRun && text[from-1] == '\\' {
 		from--
 	}
-	for to < len(text) && to-at < deepRun && text[to] == '\\' {
-		to++
+	for end < len(text) && end-from < maxRun && text[end] == '\\' {
+		end++
 	}
-	return to - from
+	return end - from, end
 }
 
-// unit reads the four digits of a `\u` escape.
-func unit(digits string) (rune, bool) {
-	var u rune
-	for i := range 4 {
-		c := digits[i]
-		switch {
-		case c >= '0' && c <= '9':
-			u = u<<4 | rune(c-'0')
-		case c >= 'a' && c <= 'f':
-			u = u<<4 | rune(c-'a'+10)
-		case c >= 'A' && c <= 'F':
-			u = u<<4 | rune(c-'A'+10)
-		default:
-			return 0, false
-		}
+// digits are the values of hexadecimal digits, and more than any for other bytes.
+var digits = func() (values [256]uint8) {
+	for i := range values {
+		values[i] = 0xff
 	}
-	return u, true
+	for i := range 16 {
+		values["0123456789abcdef"[i]], values["0123456789ABCDEF"[i]] = uint8(i), uint8(i)
+	}
+	return values
+}()
+
+// unit reads the four digits of a `\u` escape.
+func unit(text string) (rune, bool) {
+	a, b, c, d := digits[text[0]], digits[text[1]], digits[text[2]], digits[text[3]]
+	if a|b|c|d > 15 {
+		return 0, false
+	}
+	return rune(a)<<12 | rune(b)<<8 | rune(c)<<4 | rune(d), true
 }
 
 // escape reads the JSON escape that text begins with: what it stands for and how long it is. The two halves of a
@@ -188,35 +203,42 @@ func escape(text string) (rune, int) {
 	return utf8.RuneError, 6
 }
 
+// short are the characters that the escapes of two stand for.
+var short = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
 // unescape appends text with its escapes carried out. A backslash that begins none stays.
 func unescape(dst []byte, text string) []byte {
-	dst = slices.Grow(dst, len(text)) // no escape is shorter than what it stands for
-	for at := 0; at < len(text); {
-		run := 0
-		for run < 16 && at+run < len(text) && text[at+run] != '\\' {
-			run++ // most runs between escapes are too short for a search to pay
-		}
-		if run == 16 {
-			if run = strings.IndexByte(text[at:], '\\'); run < 0 {
-				run = len(text) - at
+	dst = slices.Grow(dst, len(text)+8) // no escape is shorter than what it stands for; whole words are written
+	out := dst[len(dst) : len(dst)+len(text)+8]
+	from := unsafe.Slice(unsafe.StringData(text), len(text))
+	at, n := 0, 0
+	for at < len(text) {
+		if at+8 <= len(text) {
+			word := binary.LittleEndian.Uint64(from[at:])
+			binary.LittleEndian.PutUint64(out[n:], word)
+			run := bits.TrailingZeros64(bytesOf(word, '\\')) / 8
+			at, n = at+run, n+run
+			if run == 8 {
+				continue
 			}
+		} else if text[at] != '\\' {
+			out[n] = text[at]
+			at, n = at+1, n+1
+			continue
 		}
-		dst = append(dst, text[at:at+run]...)
-		if at += run; at == len(text) {
-			break
+		if at+1 < len(text) && short[text[at+1]] != 0 {
+			out[n] = short[text[at+1]]
+			at, n = at+2, n+1
+			continue
 		}
 		r, size := escape(text[at:])
 		if size == 0 {
 			r, size = '\\', 1
 		}
-		if r < utf8.RuneSelf {
-			dst = append(dst, byte(r))
-		} else {
-			dst = utf8.AppendRune(dst, r)
-		}
+		n += utf8.EncodeRune(out[n:], r)
 		at += size
 	}
-	return dst
+	return dst[:len(dst)+n]
 }
 
 // appendTranslated appends the spans of text's view as spans of text: whole escapes, and what replaces them escaped

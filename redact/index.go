@@ -20,15 +20,17 @@ type index struct {
 	long    []form   // of 8 bytes and more
 	stride  int      // between two samples: the shortest long form less 3
 	grams   []uint64 // a bit for each gram's hash, in places of a power of two
-	again   []uint64 // the same for another hash, and smaller
+	again   []uint64 // the same for another hash
 	begin   []uint32 // the hash of a form's first 8 bytes to the first of the long forms that have it; those of the next hash follow
 	beginAt uint     // takes a hash of 8 bytes to begin
 	prefix  []int32  // of each long form, the longest other with that hash that it begins with; -1 for none
 
 	short shortIndex
 
-	wide bool      // some form has non-ASCII characters, so that any `\u` may hide a part of it
-	used [128]bool // the ASCII characters that forms are made of
+	wide  bool      // some form has non-ASCII characters, so that any `\u` may hide a part of it
+	used  [128]bool // the ASCII characters that forms are made of
+	after [256]bool // the bytes that follow a backslash in some form, and are none
+	ends  bool      // some form ends with a backslash, so that any byte may follow
 }
 
 type span struct {
@@ -57,7 +59,7 @@ func newIndex(lists ...[]form) *index {
 		return x
 	}
 	count := uint(len(x.long) * x.stride)
-	x.grams, x.again = newBitmap(count*32), newBitmap(count*8)
+	x.grams, x.again = newBitmap(count*32), newBitmap(count*32)
 	for i := range x.long {
 		for at := range x.stride {
 			gram := load4(x.long[i].text, at)
@@ -120,6 +122,13 @@ func (x *index) note(text string) {
 			x.used[c] = true
 		} else {
 			x.wide = x.wide || valid
+		}
+		switch {
+		case text[i] != '\\':
+		case i+1 == len(text):
+			x.ends = true
+		case text[i+1] != '\\':
+			x.after[text[i+1]] = true
 		}
 	}
 }
