@@ -70,11 +70,12 @@ func (x *index) hides(text string) bool {
 				break
 			}
 			next := binary.LittleEndian.Uint64(bytes[at+1:])
+			some := slashes & (bytesOf(next, '/') | bytesOf(next, 'u'))
 			// Of four in a row, three or more lie in this word or in the next.
-			if twos := slashes & bytesOf(next, '\\'); twos&(twos>>8) != 0 && x.hidesWithin(text, at, at+8) {
-				return true
+			if twos := slashes & bytesOf(next, '\\'); twos&(twos>>8) != 0 {
+				some |= twos
 			}
-			for some := slashes & (bytesOf(next, '/') | bytesOf(next, 'u')); some != 0; some &= some - 1 {
+			for ; some != 0; some &= some - 1 {
 				if x.hidesAt(text, at+bits.TrailingZeros64(some)/8) {
 					return true
 				}
