@@ -17,6 +17,9 @@ const large = 1 << 20
 // notifications is how many the tool notify sends before its result.
 const notifications = 20
 
+// callable are the tools that do something.
+var callable = []string{"small", "accept", "text", "escapes", "structured", "notify", "hang"}
+
 // answers are what a backend says, prepared.
 type answers struct {
 	modern bool   // members that only revision 2026-07-28 has
@@ -24,16 +27,17 @@ type answers struct {
 	tools  []byte // the result of tools/list
 }
 
-func newAnswers(modern bool) *answers {
+// newAnswers prepares them; more is how many tools there are beside those that can be called.
+func newAnswers(modern bool, more int) *answers {
 	a := &answers{modern: modern}
 	if modern {
 		a.before = []byte(`"resultType":"complete",`)
 	}
-	a.tools = a.list()
+	a.tools = a.list(more)
 	return a
 }
 
-func (a *answers) list() []byte {
+func (a *answers) list(more int) []byte {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	b.Write(a.before)
@@ -41,11 +45,15 @@ func (a *answers) list() []byte {
 		b.WriteString(`"ttlMs":0,"cacheScope":"public",`)
 	}
 	b.WriteString(`"tools":[`)
-	for i, name := range []string{"small", "accept", "text", "escapes", "structured", "notify"} {
+	for i, name := range callable {
 		if i > 0 {
 			b.WriteByte(',')
 		}
 		fmt.Fprintf(&b, `{"name":%q,"description":"A tool of the benchmark.","inputSchema":{"type":"object"}}`, name)
+	}
+	for i := range more {
+		fmt.Fprintf(&b, `,{"name":"more-%d","description":"Looks for the rows of a table that a condition is true of, and gives them in order.",`+
+			`"inputSchema":{"type":"object","properties":{"table":{"type":"string"},"condition":{"type":"string"},"limit":{"type":"integer"}},"required":["table"]}}`, i)
 	}
 	b.WriteString(`]}`)
 	return b.Bytes()

@@ -10,7 +10,11 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
 )
 
 // maxRequest bounds what a backend reads of one request.
@@ -18,12 +22,19 @@ const maxRequest = 8 << 20
 
 // A server is the backend over Streamable HTTP: revision 2026-07-28 on connections that it reads itself, since net/http
 // would cost more than what is measured.
-type server struct{ answers *answers }
+type server struct {
+	answers atomic.Pointer[answers]
+	tools   atomic.Int64 // beside those that can be called
+
+	mu        sync.Mutex          // guards the rest
+	listeners map[net.Conn]string // what each stream's subscription is called
+}
 
 // backend is a role: it serves at any path, on the address of -listen, until ctx ends.
 func backend(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("backend", flag.ContinueOnError)
 	address := flags.String("listen", "127.0.0.1:0", "the address")
+	tools := flags.Int64("tools", 0, "how many tools it has beside those that can be called; a SIGUSR1 adds one")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -31,7 +42,16 @@ func backend(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	s := &server{answers: newAnswers(true)}
+	s := &server{listeners: map[net.Conn]string{}}
+	s.tools.Store(*tools)
+	s.answers.Store(newAnswers(true, int(*tools)))
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1)
+	go func() {
+		for range signals {
+			s.change()
+		}
+	}()
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	ready(ln.Addr().String())
 	for {
@@ -77,11 +97,14 @@ func (s *server) serve(conn net.Conn) {
 		case string(m.name) == "notify":
 			out, err = s.notify(conn, out, &m)
 		case string(m.method) == "subscriptions/listen":
-			listen(conn, in, &m)
+			s.listen(conn, in, &m)
+			return
+		case string(m.name) == "hang":
+			_, _ = in.Peek(1) // until the client gives up
 			return
 		default:
 			var rest []byte
-			head, rest = s.answers.reply(head[:0], &m)
+			head, rest = s.answers.Load().reply(head[:0], &m)
 			out = append(out[:0], "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "...)
 			out = append(strconv.AppendInt(out, int64(len(head)+len(rest)), 10), "\r\n\r\n"...)
 			err = write(conn, append(out, head...), rest)
@@ -121,7 +144,7 @@ func (s *server) notify(conn net.Conn, out []byte, m *message) ([]byte, error) {
 			return out, err
 		}
 	}
-	event, _ = s.answers.reply(event[:0], m)
+	event, _ = s.answers.Load().reply(event[:0], m)
 	out = append(appendEvent(out[:0], event), "0\r\n\r\n"...)
 	_, err := conn.Write(out)
 	return out, err
@@ -136,11 +159,29 @@ func appendEvent(out, data []byte) []byte {
 }
 
 // listen acknowledges a subscription and holds its stream until the connection ends.
-func listen(conn net.Conn, in *bufio.Reader, m *message) {
+func (s *server) listen(conn net.Conn, in *bufio.Reader, m *message) {
 	first := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},`+
 		`"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, m.id)
-	if _, err := conn.Write(appendEvent([]byte(streamHead), first)); err == nil {
+	s.mu.Lock()
+	_, err := conn.Write(appendEvent([]byte(streamHead), first))
+	s.listeners[conn] = string(m.id)
+	s.mu.Unlock()
+	if err == nil {
 		_, _ = in.Peek(1)
+	}
+	s.mu.Lock()
+	delete(s.listeners, conn)
+	s.mu.Unlock()
+}
+
+// change adds a tool and says so on every stream.
+func (s *server) change() {
+	s.answers.Store(newAnswers(true, int(s.tools.Add(1))))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for conn, id := range s.listeners {
+		event := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, id)
+		_, _ = conn.Write(appendEvent(nil, event)) // who has gone is not told
 	}
 }
 
@@ -190,7 +231,7 @@ func header(line []byte, name string) ([]byte, bool) {
 
 // stdioBackend is a role: the same tools over stdio, for a client that shakes hands, until its input ends.
 func stdioBackend(context.Context, []string) error {
-	a := newAnswers(false)
+	a := newAnswers(false, 0)
 	in, out := bufio.NewReaderSize(os.Stdin, maxRequest), bufio.NewWriterSize(os.Stdout, 64<<10)
 	var head, rest []byte
 	for {

@@ -80,7 +80,7 @@ func TestAnswersAreComparedByteForByte(t *testing.T) {
 func echo(t *testing.T, spoil func(n int64, body string) string) *httptest.Server {
 	t.Helper()
 	var calls atomic.Int64
-	a := newAnswers(true)
+	a := newAnswers(true, 0)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

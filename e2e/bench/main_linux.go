@@ -41,12 +41,20 @@ func run(ctx context.Context, as string, args []string) int {
 func dispatch(ctx context.Context, as string, args []string) error {
 	if as != "" {
 		play, known := map[string]func(context.Context, []string) error{
-			"backend": backend, "stdio": stdioBackend, "proxy": proxy, "typed": typed,
+			"backend": backend, "stdio": stdioBackend, "proxy": proxy, "typed": typed, "page": page, "idle": idle,
 		}[as]
 		if !known {
 			return fmt.Errorf("%s=%s names no role", roleEnv, as)
 		}
 		return play(ctx, args)
+	}
+	if len(args) > 0 {
+		switch args[0] {
+		case "scale":
+			return scale(ctx, args[1:])
+		case "soak":
+			return soak(ctx, args[1:])
+		}
 	}
 	return calls(ctx, args)
 }

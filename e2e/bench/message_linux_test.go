@@ -41,7 +41,7 @@ func FuzzMember(f *testing.F) {
 
 // TestWrongAnswersAreFound spoils an answer of each kind in each way that matters.
 func TestWrongAnswersAreFound(t *testing.T) {
-	a := newAnswers(true)
+	a := newAnswers(true, 0)
 	for _, k := range kinds() {
 		i := nextID()
 		body, _ := newTemplate([]byte(k.body(k.tool, modernMeta)), hole).with(i)

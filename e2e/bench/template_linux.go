@@ -96,6 +96,24 @@ func (c *comparison) advance() {
 	}
 }
 
+// count takes the next part for the size that it has.
+func (c *comparison) count(part []byte) error {
+	c.passed += len(part)
+	return nil
+}
+
+// sameSize says whether as much was counted as is due.
+func (c *comparison) sameSize() error {
+	due := (len(c.pieces) - 1) * idDigits
+	for _, piece := range c.pieces {
+		due += len(piece)
+	}
+	if c.passed != due {
+		return fmt.Errorf("the answer has %d bytes, not %d", c.passed, due)
+	}
+	return nil
+}
+
 // end says whether all has arrived.
 func (c *comparison) end() error {
 	c.advance()
