@@ -150,11 +150,11 @@ func gatewayConfig(key, backend, log string) string {
 	return c.String()
 }
 
-// session shakes hands with the gateway as a client of revision 2025-11-25, and gives the session's id.
-func (f *fleet) session(ctx context.Context) (string, error) {
+// handshake begins a session with the gateway as a client of revision 2025-11-25, and gives its id.
+func handshake(ctx context.Context, address, key string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	url := "http://" + f.peers[gateway].address + "/mcp"
+	url := "http://" + address + "/mcp"
 	post := func(session, body string) (*http.Response, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 		if err != nil {
@@ -162,7 +162,7 @@ func (f *fleet) session(ctx context.Context) (string, error) {
 		}
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
-		req.Header.Set("Authorization", "Bearer "+f.key)
+		req.Header.Set("Authorization", "Bearer "+key)
 		if session != "" {
 			req.Header.Set("Mcp-Session-Id", session)
 			req.Header.Set("MCP-Protocol-Version", "2025-11-25")

@@ -29,7 +29,7 @@ func (f *fleet) cell(ctx context.Context, call string, connections int) (*cell, 
 	small := kinds()[0]
 	switch call {
 	case legacyCall:
-		session, err := f.session(ctx)
+		session, err := handshake(ctx, f.peers[gateway].address, f.key)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.title(), err)
 		}

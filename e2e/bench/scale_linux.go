@@ -131,7 +131,7 @@ func (s *scaling) gateway(ctx context.Context, upstreams int, backend *process, 
 		return nil, err
 	}
 	var c strings.Builder
-	fmt.Fprintf(&c, "log_level: info\ncallers: {keys: {bench: \"sha256:%s\"}}\nupstreams:\n", fmt.Sprintf("%x", sha256.Sum256([]byte(s.key))))
+	fmt.Fprintf(&c, "log_level: info\ncallers: {keys: {bench: \"sha256:%s\"}}\nupstreams:\n", digest(s.key))
 	for i := range upstreams {
 		fmt.Fprintf(&c, "  u%d:\n    url: http://%s/mcp\n    credential: {bearer: %s}\n%s", i, backend.address, secret(40), more)
 	}
@@ -152,6 +152,9 @@ func listed(ctx context.Context, p *process, upstreams int) error {
 		return shown(text) == upstreams, nil
 	})
 }
+
+// digest is how the configuration has a caller's key.
+func digest(key string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(key))) }
 
 // calls measures one call with few and many upstreams and tools.
 func (s *scaling) calls(ctx context.Context) error {
