@@ -231,7 +231,10 @@ func (c *toolCall) outgoing() (wire.Object, error) {
 		n++
 	}
 	if raw, ok := params.Value("_meta"); ok {
-		meta, err := wire.ParseObject(raw)
+		meta, err := c.req.Meta, error(nil)
+		if meta.IsZero() {
+			meta, err = wire.ParseObject(raw)
+		}
 		if err != nil {
 			return wire.Object{}, errors.New("_meta is not an object")
 		}

@@ -27,6 +27,18 @@ func (h *Hold) Keep(giveBack func()) {
 	}
 }
 
+// Lend is Keep for what somebody may still read where Release has been: then, and where h is nil, it is never given back.
+func (h *Hold) Lend(giveBack func()) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.released {
+		h.shares = append(h.shares, giveBack)
+	}
+}
+
 // Release gives back what was kept. It may be called again, and with a nil h.
 func (h *Hold) Release() {
 	if h == nil {

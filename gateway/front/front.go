@@ -51,6 +51,7 @@ type Request struct {
 	ID       string // for the log; never sent to anybody
 	Method   string
 	Params   wire.Object     // as the client sent it; zero where it sent none
+	Meta     wire.Object     // its _meta, where it has been read; zero where it has to be
 	Name     string          // of tools/call: the decoded params.name
 	Client   upstream.Client // what a server may rely on; zero for a client that cannot be asked anything
 	Header   http.Header     // Mcp-Param-*, canonical; nil where the client's revision knows none, so that nothing is checked

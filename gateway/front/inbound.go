@@ -17,6 +17,7 @@ type inbound struct {
 	logged   bool      // what became of it is in the log already
 	listener *listener // what is served once the handler has returned; nil is nothing
 	socket   deadliner // nil where the writer underneath has no deadlines
+	until    time.Time // of the writing
 }
 
 // A deadliner bounds reads and writes, as net/http's own writer does.
@@ -75,11 +76,14 @@ func (in *inbound) readWithin(d time.Duration) {
 	}
 }
 
-// writeWithin bounds the writing from here on.
+// writeWithin bounds the writing from here on, to within a second.
 func (in *inbound) writeWithin(d time.Duration) {
-	if in.socket != nil {
-		_ = in.socket.SetWriteDeadline(time.Now().Add(d)) // a connection that is gone says so at the next write
+	until := time.Now().Add(d)
+	if in.socket == nil || until.Sub(in.until) < time.Second {
+		return
 	}
+	in.until = until
+	_ = in.socket.SetWriteDeadline(until) // a connection that is gone says so at the next write
 }
 
 // writeChunk is how much a client has to take within its patience.

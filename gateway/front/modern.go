@@ -169,7 +169,7 @@ func unknownMethod() *wire.Error {
 // stray line end, net/http reads no further until this one is answered.
 func (f *Front) callModern(p *post, m *wire.Message, meta wire.Object) {
 	req := &Request{
-		Caller: p.in.caller, ID: p.in.id, Method: m.Method, Params: m.Params,
+		Caller: p.in.caller, ID: p.in.id, Method: m.Method, Params: m.Params, Meta: meta,
 		Header: paramHeaders(p.r.Header), Sent: p.r.Header, Received: p.received, Hold: &p.hold,
 	}
 	if m.Method == mcp.MethodToolsCall {

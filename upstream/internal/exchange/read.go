@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"mcp-gateway/internal/sse"
@@ -90,6 +91,9 @@ func (c *Client) readJSON(req *Request, resp *http.Response, b *body) (Reply, er
 	case err != nil:
 		return Reply{}, unusable(resp, fmt.Errorf("the reply (%d bytes) cannot be used: %w", len(data), err))
 	case answers(m, req, resp):
+		if m.Kind == wire.Result && req.Legacy == nil { // whose reply others may read for longer than its call lasts
+			b.lend(req.Hold)
+		}
 		return Reply{Message: m, Status: resp.StatusCode}, nil
 	case m.Kind == wire.Failure && namesNone(m):
 		return Reply{}, unusable(resp, fmt.Errorf("%w: %w", errOtherID, m.Error))
@@ -266,6 +270,7 @@ type body struct {
 	count  int         // bytes since the start
 	first  byte        // of the body
 	slot   bool
+	pooled []byte // what all has read into, where that can be used again
 }
 
 // stream reads b as events.
@@ -327,7 +332,7 @@ func (b *body) all(length int64) ([]byte, error) {
 	if length >= 0 {
 		size = int(min(length, 2*largeResult))
 	}
-	data := make([]byte, 0, size)
+	data := b.room(size)
 	for {
 		if len(data) == cap(data) {
 			if int64(len(data)) == length && length > 0 {
@@ -345,6 +350,34 @@ func (b *body) all(length int64) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		}
+	}
+}
+
+const (
+	// A buffer is used again from minPooled on, where making it costs more than the pool, and up to maxPooled, since a pool of larger ones
+	// would be most of the memory.
+	minPooled = 64 << 10
+	maxPooled = 4 << 20
+)
+
+var pool = sync.Pool{New: func() any { return new([]byte) }}
+
+// room is an empty buffer of that size or more.
+func (b *body) room(size int) []byte {
+	if size < minPooled || size > maxPooled {
+		return make([]byte, 0, size)
+	}
+	b.pooled = *pool.Get().(*[]byte)
+	if cap(b.pooled) < size {
+		b.pooled = make([]byte, 0, (size+minPooled-1)/minPooled*minPooled)
+	}
+	return b.pooled[:0]
+}
+
+// lend has who holds the reply give the buffer back that it lies in. Without a hold nobody says when it is not read any more.
+func (b *body) lend(hold *upstream.Hold) {
+	if b.pooled != nil {
+		hold.Lend(func() { pool.Put(new(b.pooled[:0])) })
 	}
 }
 
