@@ -95,7 +95,7 @@ func Batch(data []byte, max int) ([][]byte, error) {
 	return elements, nil
 }
 
-func (m *Message) parse(data []byte, depth int, unique bool) error {
+func (m *Message) parse(data []byte, depth uint, unique bool) error {
 	s := borrow(data, depth, unique)
 	defer s.free()
 	switch s.peek() {

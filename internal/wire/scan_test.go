@@ -2,10 +2,10 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -85,6 +85,68 @@ func TestScannerAgreesWithJSONText(t *testing.T) {
 	}
 }
 
+// The ends of what is looked at in one go, a group of 64 bytes or a window, are nothing to a string.
+func TestScannerAgreesAcrossGroups(t *testing.T) {
+	specials := []string{`"`, `\n"`, `\\"`, `\\\"`, `\u00e9"`, `\u00e"`, `\x"`, "\x1f\"", "\x00\"", ``, `\`, `\\`, `\u00e`, `","more"]`}
+	var lengths []int
+	for n := range 24 {
+		lengths = append(lengths, n, 52+n, window-12+n, 2*window-12+n)
+	}
+	for _, n := range lengths {
+		plain := strings.Repeat("x", n)
+		for _, special := range specials {
+			for _, text := range []string{`["` + plain + special, `["` + plain + special + `]`, `{"a\n":["` + plain + special + `,{"b":"` + plain + `"}]}`} {
+				compare(t, []byte(text))
+			}
+		}
+	}
+}
+
+// A scanner that has been used knows nothing of the next text.
+func TestAUsedScannerStartsAnew(t *testing.T) {
+	s := new(scanner)
+	for range 3 {
+		for _, text := range []string{`["` + strings.Repeat(`x\"`, window) + `"`, `{"a":{"b":1,"c":[{"b":1,"d":`, strings.Repeat("[", 9)} {
+			s.data, s.depth, s.unique = []byte(text), 8, true
+			if _, err := s.value(); err == nil {
+				t.Errorf("%.20s was taken", text)
+			}
+			s.forget()
+		}
+		for _, text := range []string{`["` + strings.Repeat("y", 200) + `"]`, `{"a":{"b":1},"c":{"b":1}}`} {
+			s.data, s.depth, s.unique = []byte(text), 8, true
+			if value, err := s.value(); err != nil || string(value) != text {
+				t.Errorf("%s: %v", text, err)
+			}
+			s.forget()
+		}
+	}
+}
+
+// Each byte is the same in each place of a group.
+func TestMarks(t *testing.T) {
+	for c := range 256 {
+		marked := c < ' ' || c == '"' || c == '\\'
+		for at := range 64 {
+			text := bytes.Repeat([]byte{'x'}, 128)
+			text[at], text[64+(at+1)%64] = byte(c), byte(c)
+			var got, want [3]uint64
+			if marked {
+				want = [3]uint64{1 << at, 1 << ((at + 1) % 64)}
+			}
+			if marksOf(&got[0], &text[0], 2); got != want {
+				t.Fatalf("byte %#x at %d: %b", c, at, got)
+			}
+		}
+	}
+	// Neighbours do not borrow from each other.
+	var got [1]uint64
+	text := bytes.Repeat([]byte("\"#\\]\x1f \xff\x80"), 8)
+	if marksOf(&got[0], &text[0], 1); got[0] != 0x1515151515151515 {
+		t.Errorf("%x", got[0])
+	}
+}
+
 func FuzzScanner(f *testing.F) {
 	for _, text := range scanned {
 		f.Add([]byte(text))
@@ -92,16 +154,38 @@ func FuzzScanner(f *testing.F) {
 	f.Fuzz(compare)
 }
 
-func BenchmarkScan(b *testing.B) {
-	rows := "[" + strings.Repeat(`{"id":12345,"name":"web-7f9","ready":true,"load":[0.25,1.5,2],"note":null},`, 14_000)
-	text, err := json.Marshal(strings.Repeat("if a < b && c > d {\n\treturn \"x\"\n}\n", 25_000))
-	if err != nil {
-		b.Fatal(err)
+var words = strings.Fields("the gateway passes what a server says byte for byte and its caller knows whether a call ran")
+
+// prose is a string without escapes, code one with many, rows an array of objects: each of about that size, and no two parts alike.
+func prose(size int) []byte {
+	random, out := rand.New(rand.NewPCG(1, 2)), []byte{'"'}
+	for len(out) < size {
+		out = append(append(out, words[random.IntN(len(words))]...), ' ')
 	}
+	return append(out, '"')
+}
+
+func code(size int) []byte {
+	random, out := rand.New(rand.NewPCG(3, 4)), []byte{'"'}
+	for len(out) < size {
+		word := words[random.IntN(len(words))]
+		out = fmt.Appendf(out, `if len(%s) \u003e %d {\n\treturn errors.New(\"no %s\")\n}\n\n`, word, random.IntN(1000), word)
+	}
+	return append(out, '"')
+}
+
+func rows(size int) []byte {
+	random, out := rand.New(rand.NewPCG(5, 6)), []byte{'['}
+	for len(out) < size {
+		out = fmt.Appendf(out, `{"id":%d,"name":"%s-%s","score":%.3f,"done":%t,"parent":null,"tags":["%s"],"at":{"line":%d,"column":%d}},`, random.IntN(100_000),
+			words[random.IntN(len(words))], words[random.IntN(len(words))], random.Float64(), random.IntN(3) == 0, words[random.IntN(len(words))], random.IntN(5000), random.IntN(120))
+	}
+	return append(out, `{}]`...)
+}
+
+func BenchmarkScan(b *testing.B) {
 	for name, data := range map[string][]byte{
-		"text":       []byte(`"` + strings.Repeat("The deployment web-7f9 has 3 of 3 replicas. ", 24_000) + `"`),
-		"escapes":    text,
-		"structured": []byte(rows[:len(rows)-1] + "]"),
+		"text": prose(1 << 20), "escapes": code(1 << 20), "structured": rows(1 << 20),
 	} {
 		for _, unique := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/unique=%v", name, unique), func(b *testing.B) {

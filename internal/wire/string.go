@@ -1,0 +1,102 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// skipString reads the string whose opening quote is before i.
+func (s *scanner) skipString(i int) int {
+	d := s.data
+	if len(d)-i >= 8 {
+		if marks := special(binary.LittleEndian.Uint64(d[i:])); marks != 0 {
+			if end := i + bits.TrailingZeros64(marks)/8; d[end] == '"' {
+				return end + 1
+			}
+		}
+	}
+	return s.skipLong(i)
+}
+
+// skipLong reads the rest of a string, from i on, by its marks.
+func (s *scanner) skipLong(i int) int {
+	d := s.data
+	for i < len(d) {
+		at := uint(i - s.from)
+		if at >= s.seen {
+			s.look(i)
+			continue
+		}
+		next := i + 64 - int(at%64)
+		for marks := s.marks[at/64%(window/64)] >> (at % 64); marks != 0; {
+			n := bits.TrailingZeros64(marks)
+			if i += n; i >= len(d) || d[i] < ' ' {
+				return ^i
+			}
+			if d[i] == '"' {
+				return i + 1
+			}
+			size := escape(d, i)
+			if size == 0 {
+				return ^i
+			}
+			i += size
+			marks >>= n + size
+		}
+		i = max(i, next)
+	}
+	return ^len(d)
+}
+
+// escape is the length of the escape at i, 0 where that is none.
+func escape(d []byte, i int) int {
+	if i+1 < len(d) && simple[d[i+1]] {
+		return 2
+	}
+	if len(d)-i < 6 || d[i+1] != 'u' || !hex[d[i+2]] || !hex[d[i+3]] || !hex[d[i+4]] || !hex[d[i+5]] {
+		return 0
+	}
+	return 6
+}
+
+// window is how many bytes are looked at ahead.
+const window = 4096
+
+// look finds the marks from i on.
+func (s *scanner) look(i int) {
+	ahead := s.data[i:min(len(s.data), i+window)]
+	s.from, s.seen = i, uint(len(ahead))
+	whole := len(ahead) / 64
+	if whole > 0 {
+		marksOf(&s.marks[0], &ahead[0], whole)
+	}
+	if rest := ahead[64*whole:]; len(rest) > 0 {
+		// The zeros after the end are marks.
+		var group [64]byte
+		copy(group[:], rest)
+		marksOf(&s.marks[whole], &group[0], 1)
+	}
+}
+
+const (
+	each = 0x0101010101010101
+	high = 0x80 * each
+)
+
+// special has the high bit of the first byte set that is a quote, a backslash or a control character, and none where there is no
+// such byte. Those of later bytes mean nothing.
+func special(w uint64) uint64 {
+	// With the bit 2 turned over, control characters stay below the space, and the quote takes its place.
+	low, backslash := w^2*each, w^'\\'*each
+	return ((low-(' '+1)*each)&^low | (backslash-each)&^backslash) & high
+}
+
+// simple are the characters that a backslash makes an escape of two with, hex those that write a number.
+var simple, hex = setOf(`"\/bfnrt`), setOf("0123456789abcdefABCDEF")
+
+func setOf(characters string) (set [256]bool) {
+	for _, c := range []byte(characters) {
+		set[c] = true
+	}
+	return set
+}
