@@ -25,6 +25,22 @@ type content struct {
 	Text string `json:"text"`
 }
 
+// A failure is the answer of a call that has no result, or one that is an error.
+type failure struct{ answer []byte }
+
+func (f *failure) Error() string { return fmt.Sprintf("the call failed: %.500s", f.answer) }
+
+// outcome is what the gateway says became of the call, empty where the failure is the server's own.
+func (f *failure) outcome() string {
+	const name = "mcp-gateway/outcome"
+	for _, object := range [][]byte{member(member(f.answer, "result"), "_meta"), member(member(f.answer, "error"), "data")} {
+		if said := text(member(member(object, name), "outcome")); said != nil {
+			return string(said)
+		}
+	}
+	return ""
+}
+
 // readAnswer reads the body of an answer, JSON or a stream of events, that must have that id.
 func readAnswer(i id, body []byte) (*answered, error) {
 	messages := [][]byte{body}
@@ -52,7 +68,7 @@ func readAnswer(i id, body []byte) (*answered, error) {
 		return nil, fmt.Errorf("the answer has the id %s, not %v", response.ID, i)
 	}
 	if response.Result == nil || response.Result.IsError {
-		return nil, fmt.Errorf("the call failed: %.500s", last)
+		return nil, &failure{last}
 	}
 	return &answered{messages[:len(messages)-1], *response.Result}, nil
 }

@@ -17,8 +17,8 @@ const large = 1 << 20
 // notifications is how many the tool notify sends before its result.
 const notifications = 20
 
-// callable are the tools that do something.
-var callable = []string{"small", "accept", "text", "escapes", "structured", "notify", "hang"}
+// callable are the tools that do something. A call of fail is answered with an error, and one of hang over HTTP not at all.
+var callable = []string{"small", "accept", "text", "escapes", "structured", "notify", "hang", "fail"}
 
 // answers are what a backend says, prepared.
 type answers struct {
@@ -102,7 +102,7 @@ func (a *answers) call(out []byte, m *message) (head, rest []byte) {
 	case "notify":
 		return append(begun, `"content":[{"type":"text","text":"notified"}]}}`...), nil
 	}
-	return append(out, `"error":{"code":-32602,"message":"unknown tool"}}`...), nil
+	return append(out, `"error":{"code":-32602,"message":"no tool that answers"}}`...), nil
 }
 
 // progress appends one of the notifications of a call.

@@ -54,22 +54,29 @@ func readPlan(args []string) (plan, error) {
 		}
 		return nil
 	})
-	// Whoever asks for help gets it, and a mistake is told once.
+	if err := readFlags(flags, args); err != nil {
+		return p, err
+	}
+	if p.rounds < 1 || p.each <= 0 {
+		return p, errors.New("-rounds and -time must be more than zero")
+	}
+	return p, nil
+}
+
+// readFlags reads args, which must all be flags. Whoever asks for help gets it, and a mistake is told once.
+func readFlags(flags *flag.FlagSet, args []string) error {
 	flags.SetOutput(io.Discard)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(os.Stdout)
 			flags.PrintDefaults()
 		}
-		return p, err
+		return err
 	}
 	if flags.NArg() > 0 {
-		return p, fmt.Errorf("%q is no flag: go run ./e2e/bench -h lists them", flags.Arg(0))
+		return fmt.Errorf("%q is no flag: -h lists them", flags.Arg(0))
 	}
-	if p.rounds < 1 || p.each <= 0 {
-		return p, errors.New("-rounds and -time must be more than zero")
-	}
-	return p, nil
+	return nil
 }
 
 // connectionsOf are the numbers of connections at which a call is measured.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -117,7 +116,7 @@ func gatewayConfig(key, backend, log string) string {
 	// Lengths from 20 to 64, as those of the services that issue them.
 	token := func() string { left++; return secret(20 + left*7%45) }
 	fmt.Fprintf(&c, "log_level: %s\n", log)
-	fmt.Fprintf(&c, "callers:\n  keys:\n    bench: sha256:%x\n    other: sha256:%x\n", sha256.Sum256([]byte(key)), sha256.Sum256([]byte(secret(43))))
+	fmt.Fprintf(&c, "callers:\n  keys:\n    bench: sha256:%s\n    other: sha256:%s\n", digest(key), digest(secret(43)))
 	fmt.Fprintf(&c, `upstreams:
   bench:
     url: http://%[1]s/mcp

@@ -83,6 +83,14 @@ func goals(call string, connections int) []goal {
 	return nil
 }
 
+// What a run at scale must not exceed.
+const (
+	goalFlat      = 1.1 // a call with many upstreams or tools, to one with few
+	goalList      = 1.2 // a list, to a ReverseProxy that passes the same bytes on
+	goalHung      = 1.2 // p99 while calls wait for another upstream, to that without
+	goalListeners = 300 // MB that the gateway has resident with the default number of listeners
+)
+
 // String is the goal without what came of it. The ReverseProxy goes without saying.
 func (g goal) String() string {
 	sign, of := "≤", ""

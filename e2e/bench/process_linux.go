@@ -193,9 +193,8 @@ func startGateway(ctx context.Context, binary, dir, config string) (*process, er
 	}
 	// The process has its own copy of the descriptor.
 	defer log.Close()
-	path := filepath.Join(dir, "gateway.yaml")
-	text := fmt.Sprintf("admin: %s\npprof: true\nstate_dir: state\n%s", admin, config)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	path := filepath.Join(dir, configFile)
+	if err := os.WriteFile(path, []byte(gatewayHead(admin)+config), 0o600); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--log-format", "json", "-c", path)
@@ -206,6 +205,14 @@ func startGateway(ctx context.Context, binary, dir, config string) (*process, er
 	}
 	p.admin = admin
 	return p, nil
+}
+
+// configFile is the name of a gateway's configuration.
+const configFile = "gateway.yaml"
+
+// gatewayHead is what each configuration begins with.
+func gatewayHead(admin string) string {
+	return fmt.Sprintf("admin: %s\npprof: true\nstate_dir: state\n", admin)
 }
 
 // freeAddress is one on loopback that nobody listens on at the moment.
