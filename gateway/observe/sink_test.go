@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // stuck is a writer that takes nothing until it is released.
@@ -28,8 +30,9 @@ func TestStuckWriterKeepsNobodyWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-w.began
-	line := []byte("kept\n")
-	for range sinkLines + 3 {
+	line := []byte(strings.Repeat("kept ", 200) + "\n")
+	kept := (sinkBytes - len("first\n")) / len(line)
+	for range kept + 3 {
 		if n, err := s.Write(line); n != len(line) || err != nil {
 			t.Fatal(n, err)
 		}
@@ -41,12 +44,44 @@ func TestStuckWriterKeepsNobodyWaiting(t *testing.T) {
 	close(w.release)
 	<-s.Close()
 	<-s.Close()
-	if got := strings.Count(w.String(), "kept\n"); got != sinkLines {
-		t.Errorf("%d lines written, want %d", got, sinkLines)
+	if got := strings.Count(w.String(), "kept \n"); got != kept {
+		t.Errorf("%d lines written, want %d", got, kept)
 	}
 	if _, err := s.Write(line); err != nil || s.Dropped() != 4 {
 		t.Errorf("a line after Close: %v, %d dropped", err, s.Dropped())
 	}
+}
+
+// pieces is a writer that keeps what comes in one piece.
+type pieces []string
+
+func (p *pieces) Write(b []byte) (int, error) {
+	*p = append(*p, string(b))
+	return len(b), nil
+}
+
+func TestLinesOfOneMomentAreWrittenInOnePiece(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w pieces
+		s := NewSink(&w)
+		for _, line := range []string{"one\n", "two\n", "three\n"} {
+			if _, err := s.Write([]byte(line)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-time.After(2 * sinkPause)
+		synctest.Wait()
+		if len(w) != 1 || w[0] != "one\ntwo\nthree\n" {
+			t.Errorf("%q", w)
+		}
+		if _, err := s.Write([]byte("last\n")); err != nil {
+			t.Fatal(err)
+		}
+		<-s.Close() // which waits for no other line
+		if len(w) != 2 || w[1] != "last\n" {
+			t.Errorf("%q", w)
+		}
+	})
 }
 
 func TestStuckWriterHoldsBoundedMemory(t *testing.T) {
