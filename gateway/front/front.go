@@ -14,11 +14,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/go-chi/chi/v5"
 
 	"mcp-gateway/internal/seal"
 	"mcp-gateway/internal/wire"
@@ -158,8 +157,8 @@ func New(cfg Config) *Front {
 	f.discover = discoverResult(cfg.ServerInfo, f.tools())
 	f.fixed = initializeMembers(cfg.ServerInfo, f.tools())
 
-	r := chi.NewRouter()
-	r.Use(
+	f.handler = http.HandlerFunc(f.route)
+	for _, with := range slices.Backward([]func(http.Handler) http.Handler{
 		f.recoverPanics,
 		f.requestID,
 		f.accessLog,
@@ -167,15 +166,9 @@ func New(cfg Config) *Front {
 		checkOrigin(cfg.Loopback, cfg.Hosts, cfg.Origins),
 		limitBody,
 		f.authenticate,
-	)
-	r.Post(cfg.Path, f.servePost)
-	if cfg.Changes != nil {
-		r.Get(cfg.Path, f.serveGet)
+	}) {
+		f.handler = with(f.handler)
 	}
-	r.Delete(cfg.Path, f.serveDelete)
-	r.MethodNotAllowed(f.methodNotAllowed)
-	r.NotFound(f.notFound)
-	f.handler = r
 	return f
 }
 
@@ -233,6 +226,26 @@ func (f *Front) tools() string {
 	return `"tools":{"listChanged":true}`
 }
 
+// route serves the one path.
+func (f *Front) route(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.RawPath // where it is not written as it would be by default
+	if path == "" {
+		path = r.URL.Path
+	}
+	switch {
+	case path != f.cfg.Path:
+		f.notFound(w)
+	case r.Method == http.MethodPost:
+		f.servePost(w, r)
+	case r.Method == http.MethodGet && f.cfg.Changes != nil:
+		f.serveGet(w, r)
+	case r.Method == http.MethodDelete:
+		f.serveDelete(w, r)
+	default:
+		f.methodNotAllowed(w, r)
+	}
+}
+
 func (f *Front) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	allow := "POST, GET, DELETE"
 	if f.cfg.Changes == nil {
@@ -245,6 +258,6 @@ func (f *Front) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	refuse(w, http.StatusMethodNotAllowed, nil, fault(wire.CodeInvalidRequest, "only "+allow+" is served here"))
 }
 
-func (f *Front) notFound(w http.ResponseWriter, _ *http.Request) {
+func (f *Front) notFound(w http.ResponseWriter) {
 	refuse(w, http.StatusNotFound, nil, fault(wire.CodeInvalidRequest, "nothing is served at this path; MCP is served at "+f.cfg.Path))
 }
