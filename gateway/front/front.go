@@ -133,10 +133,11 @@ type Front struct {
 	// listening counts the streams of who listens.
 	listening *atomic.Int64
 	endOnce   sync.Once
-	// admitting is closed and replaced when Config.Admits has other answers.
-	admitting atomic.Pointer[chan struct{}]
-	discover  []byte // the result of server/discover
-	fixed     []byte // the members of an initialize result that do not depend on the request
+	// recheck is closed and replaced when listening has ended, or Config.Admits has other answers. One channel for both, since each that an
+	// idle listener waits for costs memory.
+	recheck  atomic.Pointer[chan struct{}]
+	discover []byte // the result of server/discover
+	fixed    []byte // the members of an initialize result that do not depend on the request
 }
 
 // New builds a Front. It starts nothing.
@@ -153,7 +154,7 @@ func New(cfg Config) *Front {
 		f.listening = new(atomic.Int64)
 	}
 	f.cfg.Before = nil // which must not live as long as this one
-	f.admitting.Store(new(make(chan struct{})))
+	f.recheck.Store(new(make(chan struct{})))
 	f.discover = discoverResult(cfg.ServerInfo, f.tools())
 	f.fixed = initializeMembers(cfg.ServerInfo, f.tools())
 
@@ -192,13 +193,18 @@ func RefuseShutdown(w http.ResponseWriter) {
 
 // EndStreams ends all listening, for good: a modern client's with its result, a legacy session's by the stream's end. Calls are
 // served as before. Who begins to listen afterwards is acknowledged and ended at once. It returns without waiting.
-func (f *Front) EndStreams() { f.endOnce.Do(func() { close(f.ending) }) }
+func (f *Front) EndStreams() {
+	f.endOnce.Do(func() {
+		close(f.ending)
+		f.Readmit()
+	})
+}
 
 // Listening is how many streams clients hold open to listen, here and at the fronts before this one.
 func (f *Front) Listening() int { return int(f.listening.Load()) }
 
 // Readmit ends the listening of callers that Config.Admits no longer admits, by the grant with which it began.
-func (f *Front) Readmit() { close(*f.admitting.Swap(new(make(chan struct{})))) }
+func (f *Front) Readmit() { close(*f.recheck.Swap(new(make(chan struct{})))) }
 
 // Cut ends the calls in flight with cause, and all listening, and refuses new requests. It returns at once, so that their
 // answers can still go out.

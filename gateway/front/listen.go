@@ -26,31 +26,31 @@ const (
 // of a legacy session. It lives on its request's own goroutine and queues nothing: what has changed since the last notice
 // is found out when the next may be written, so that a slow reader costs no memory and misses no more than the copies.
 type listener struct {
-	f      *Front
-	in     *inbound
-	first  []byte        // what the stream begins with
-	notice []byte        // a whole event; nil where the client did not ask for it
-	id     []byte        // of a modern client's request; nil of a legacy client
-	seen   atomic.Uint64 // the count of changes that the client has been told of
+	f     *Front
+	in    *inbound
+	tools bool          // the client wants to hear of them
+	id    []byte        // of a modern client's request; nil of a legacy client
+	seen  atomic.Uint64 // the count of changes that the client has been told of
 
 	session session       // of a legacy client
 	over    chan struct{} // closed when the session has ended or has a newer stream; nil without a session
 }
 
 // newListener must be made before the client is told that it is heard, so that nothing falls between.
-func (f *Front) newListener(in *inbound, first, notice []byte) *listener {
-	l := &listener{f: f, in: in, first: first, notice: notice}
+func (f *Front) newListener(in *inbound, tools bool) *listener {
+	l := &listener{f: f, in: in, tools: tools}
 	count, _ := f.cfg.Changes(in.caller)
 	l.seen.Store(count)
 	return l
 }
 
 // serveListeners serves the stream that next has left on the inbound. Far out here there are few frames on the stack, and none
-// that holds the request's body: of what an idle listener costs, the stack is the largest part.
+// that holds the request's body, and nobody reads its headers any more: an idle listener should cost little.
 func (f *Front) serveListeners(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r)
 		if l := inboundOf(w).listener; l != nil {
+			r.Header = nil
 			l.serve(r.Context())
 		}
 	})
@@ -64,7 +64,7 @@ func (l *listener) serve(ctx context.Context) {
 		defer l.f.sessions.detach(l.session.id, l)
 	}
 	l.in.openStream()
-	if l.in.stream(l.first) != nil || !l.run(ctx) {
+	if l.in.stream(l.greeting()) != nil || !l.run(ctx) {
 		panic(http.ErrAbortHandler)
 	}
 	if l.id == nil {
@@ -76,9 +76,29 @@ func (l *listener) serve(ctx context.Context) {
 	_ = l.in.stream(event(wire.AppendResult(nil, l.id, result)))
 }
 
+// greeting is what the stream begins with.
+func (l *listener) greeting() []byte {
+	switch {
+	case l.id == nil:
+		return keepaliveComment
+	case l.tools:
+		return notification(mcp.NotificationAcknowledged, subscription(l.id, `},"notifications":{"toolsListChanged":true}}`))
+	}
+	return notification(mcp.NotificationAcknowledged, subscription(l.id, `},"notifications":{}}`))
+}
+
+// notice is made when it is written: most listeners wait for long.
+func (l *listener) notice() []byte {
+	if l.id == nil {
+		return toolsChanged
+	}
+	return notification(mcp.NotificationToolsChanged, subscription(l.id, `}}`))
+}
+
 // subscription is an object that begins with the metadata of what belongs to the listen with that id; rest is what follows the id.
 func subscription(id []byte, rest string) []byte {
-	return append(append([]byte(`{"_meta":{"`+mcp.MetaSubscriptionID+`":`), id...), rest...)
+	const start = `{"_meta":{"` + mcp.MetaSubscriptionID + `":`
+	return append(append(append(make([]byte, 0, len(start)+len(id)+len(rest)), start...), id...), rest...)
 }
 
 // run writes notices, and comments where it is quiet, until the listening ends. It reports false where the client has gone
@@ -86,24 +106,28 @@ func subscription(id []byte, rest string) []byte {
 func (l *listener) run(ctx context.Context) bool {
 	timer := time.NewTimer(never)
 	defer timer.Stop()
-	l.first = nil
 	expires := l.session.expires // zero is never
 	written, noticed := time.Now(), time.Time{}
 	for {
-		admitting := *l.f.admitting.Load()
+		recheck := *l.f.recheck.Load()
+		select {
+		case <-l.f.ending:
+			return l.flush()
+		default:
+		}
 		if l.f.cfg.Admits != nil && !l.f.cfg.Admits(Caller{l.in.caller, l.in.grant}) {
 			return true
 		}
 		// Read before the notice is written: what changes meanwhile is another one.
 		count, changed := l.f.cfg.Changes(l.in.caller)
-		pending := count != l.seen.Load()
+		pending := l.tools && count != l.seen.Load()
 		keepalive, now := l.f.cfg.Keepalive, time.Now()
 		var text []byte
 		switch {
 		case !expires.IsZero() && !now.Before(expires):
 			return true
 		case pending && now.Sub(noticed) >= noticeInterval:
-			text, noticed = l.notice, now
+			text, noticed = l.notice(), now
 			l.seen.Store(count)
 		case keepalive > 0 && now.Sub(written) >= keepalive:
 			text = keepaliveComment
@@ -119,11 +143,9 @@ func (l *listener) run(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			return l.f.base.Err() != nil && l.flush()
-		case <-l.f.ending:
-			return l.flush()
 		case <-l.over:
 			return true
-		case <-admitting:
+		case <-recheck:
 		case <-changed:
 		case <-timer.C:
 		}
@@ -148,7 +170,7 @@ func (l *listener) wait(now, written, noticed time.Time, pending bool) time.Dura
 // flush writes the notice that waits for its time: there will be no other.
 func (l *listener) flush() bool {
 	count, _ := l.f.cfg.Changes(l.in.caller)
-	return count == l.seen.Load() || l.in.stream(l.notice) == nil
+	return !l.tools || count == l.seen.Load() || l.in.stream(l.notice()) == nil
 }
 
 // checkListen refuses a subscriptions/listen that does not say what it listens to (2026-07-28, subscriptions).
@@ -175,15 +197,8 @@ func (f *Front) listenModern(p *post, m *wire.Message) {
 	}
 	wanted, _ := m.Params.Object("notifications")
 	tools, _ := wanted.Value("toolsListChanged")
-	// The body must not live as long as the stream.
-	id := bytes.Clone(m.ID)
-	acknowledged, notice := subscription(id, `},"notifications":{}}`), []byte(nil)
-	if string(tools) == "true" {
-		acknowledged = subscription(id, `},"notifications":{"toolsListChanged":true}}`)
-		notice = notification(mcp.NotificationToolsChanged, subscription(id, `}}`))
-	}
-	p.in.listener = f.newListener(p.in, notification(mcp.NotificationAcknowledged, acknowledged), notice)
-	p.in.listener.id = id
+	p.in.listener = f.newListener(p.in, string(tools) == "true")
+	p.in.listener.id = bytes.Clone(m.ID) // the body must not live as long as the stream
 }
 
 // serveGet is the stream of a legacy session, which has what belongs to no request. A newer one takes the place of an older.
@@ -209,7 +224,7 @@ func (f *Front) serveGet(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, nil, fault(wire.CodeInvalidRequest, "Mcp-Session-Id says whose stream this is; it is missing"))
 		return
 	}
-	l := f.newListener(in, keepaliveComment, toolsChanged)
+	l := f.newListener(in, true)
 	l.session, l.over = *client.session, make(chan struct{})
 	if !f.sessions.attach(l.session.id, l) {
 		refuse(w, http.StatusNotFound, nil, noSession())
@@ -223,7 +238,7 @@ var toolsChanged = notification(mcp.NotificationToolsChanged, nil)
 
 // notification is a notification as an event.
 func notification(method string, params []byte) []byte {
-	return event(wire.AppendRequest(nil, nil, method, params))
+	return event(wire.AppendRequest(make([]byte, 0, len(method)+len(params)+64), nil, method, params))
 }
 
 // event is a message as an event. It has one data line: there are readers that take each line for an event.
