@@ -1,27 +1,27 @@
 package wire
 
 import (
-	"encoding/binary"
 	"math/bits"
 )
 
 // skip reads the value at i.
 //
-// It is one long loop, and has the reading of a short string in it twice, so that places and depth stay in registers: a large structured
+// It is one long loop, and has the reading of a string in it twice, so that places and depth stay in registers: a large structured
 // result is little but short strings and numbers, and each call between them would cost as much as they do.
 func (s *scanner) skip(i int) int {
 	d, depth, outer := s.data, s.depth, s.depth
+	object := false // the innermost is one
 	for {
 	value:
 		if i = space(d, i); i == len(d) {
 			return ^i
 		}
-		switch d[i] {
-		case '"':
+		switch c := d[i]; {
+		case c == '"':
 			i++
-			if len(d)-i >= 8 {
-				if marks := special(binary.LittleEndian.Uint64(d[i:])); marks != 0 {
-					if end := i + bits.TrailingZeros64(marks)/8; d[end] == '"' {
+			if at := uint(i - s.from); at < s.seen {
+				if marks := s.marks[at/64%(window/64)] >> (at % 64); marks != 0 {
+					if end := i + bits.TrailingZeros64(marks); end < len(d) && d[end] == '"' {
 						i = end + 1
 						break
 					}
@@ -30,13 +30,13 @@ func (s *scanner) skip(i int) int {
 			if i = s.skipLong(i); i < 0 {
 				return i
 			}
-
-		case '{':
+		case c == '{':
 			if depth == 0 {
 				s.tooDeep = true
 				return ^i
 			}
 			depth--
+			object = true
 			s.objects[depth/64] |= 1 << (depth % 64)
 			if s.unique {
 				s.inner = append(s.inner, opened{base: len(s.names)})
@@ -45,12 +45,13 @@ func (s *scanner) skip(i int) int {
 				break
 			}
 			goto name
-		case '[':
+		case c == '[':
 			if depth == 0 {
 				s.tooDeep = true
 				return ^i
 			}
 			depth--
+			object = false
 			s.objects[depth/64] &^= 1 << (depth % 64)
 			if i = space(d, i+1); i < len(d) && d[i] == ']' {
 				break
@@ -71,22 +72,24 @@ func (s *scanner) skip(i int) int {
 			if i == len(d) {
 				return ^i
 			}
-			object := s.objects[depth/64]>>(depth%64)&1 != 0
-			if d[i] == ',' {
+			c := d[i]
+			if c == ',' {
 				i++
 				if object {
 					break
 				}
 				goto value
 			}
-			if object && d[i] != '}' || !object && d[i] != ']' {
+			if object && c != '}' || !object && c != ']' {
 				return ^i
 			}
 			if object && s.unique {
 				s.leave()
 			}
 			i++
-			depth++
+			if depth++; depth < outer {
+				object = s.objects[depth/64]>>(depth%64)&1 != 0
+			}
 		}
 	name:
 		if i < len(d) && d[i] <= ' ' {
@@ -97,9 +100,9 @@ func (s *scanner) skip(i int) int {
 		}
 		s.name = i
 		i++
-		if len(d)-i >= 8 {
-			if marks := special(binary.LittleEndian.Uint64(d[i:])); marks != 0 {
-				if end := i + bits.TrailingZeros64(marks)/8; d[end] == '"' {
+		if at := uint(i - s.from); at < s.seen {
+			if marks := s.marks[at/64%(window/64)] >> (at % 64); marks != 0 {
+				if end := i + bits.TrailingZeros64(marks); end < len(d) && d[end] == '"' {
 					i = end + 1
 					goto named
 				}
