@@ -2,7 +2,10 @@ package modern
 
 import (
 	"errors"
+	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -192,9 +195,27 @@ func TestContentTypesAreToldApart(t *testing.T) {
 }
 
 func TestHeaders(t *testing.T) {
-	at := started(t, "http://127.0.0.1:1", func(cfg *Config) {
-		cfg.Header = http.Header{"x-team": {"a", "b"}, "Accept": {"text/plain"}, "Mcp-Param-Region": {"fixed"}}
+	var h http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(mcp.HeaderMethod) == mcp.MethodDiscover { // of the upstream's own connect
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		h = r.Header
+		body, _ := io.ReadAll(r.Body)
+		m, err := wire.ParseRequest(body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(wire.AppendResult(nil, m.ID, []byte("{}")))
+	}))
+	t.Cleanup(server.Close)
+	at := started(t, server.URL, func(cfg *Config) {
+		cfg.Header = http.Header{"x-team": {"a", "b"}, "Accept": {"text/plain"}, "Mcp-Param-Region": {"fixed"}, "mcp-name": {"fixed"}}
 	})
+	large := parse(t, `{"a":"`+strings.Repeat("x", 64<<10)+`"}`) // which net/http's transport carries
 	for _, test := range []struct {
 		method, target string
 		header         http.Header
@@ -206,21 +227,31 @@ func TestHeaders(t *testing.T) {
 		{mcp.MethodResourcesRead, "file:///a", nil, map[string]string{"Mcp-Name": "file:///a"}},
 		{mcp.MethodToolsList, "ignored", http.Header{"Mcp-Name": {"forged"}, "Mcp-Method": {"forged"}, "Mcp-Protocol-Version": {"forged"}}, nil},
 	} {
-		h := at.transport.(*overHTTP).headerOf(&upstream.Request{Method: test.method, Target: test.target, Header: test.header})
-		want := map[string]string{
-			"Accept": "application/json, text/event-stream", "Accept-Encoding": "identity", "Content-Type": "application/json",
-			"Mcp-Method": test.method, "Mcp-Protocol-Version": "2026-07-28", "User-Agent": "mcp-gateway/1.2.3", "Mcp-Param-Region": "fixed",
-		}
-		for name, value := range test.want {
-			want[name] = value
-		}
-		if len(h["X-Team"]) != 2 || len(h) != len(want)+1 {
-			t.Errorf("header of %s: %v", test.method, h)
-		}
-		for name, value := range want {
-			if got, ok := h[name]; !ok || len(got) != 1 || got[0] != value {
-				t.Errorf("%s of %s %q is %q, want %q", name, test.method, test.target, got, value)
+		for _, params := range []wire.Object{{}, large} {
+			req := &upstream.Request{Method: test.method, Target: test.target, Header: test.header, Params: params}
+			if _, err := at.transport.(*overHTTP).ask(t.Context(), req); err != nil {
+				t.Error(err)
+				continue
 			}
+			h.Del("Content-Length")
+			compareHeader(t, h, test.method, test.target, test.want)
+		}
+	}
+}
+
+func compareHeader(t *testing.T, h http.Header, method, target string, more map[string]string) {
+	t.Helper()
+	want := map[string]string{
+		"Accept": "application/json, text/event-stream", "Accept-Encoding": "identity", "Content-Type": "application/json",
+		"Mcp-Method": method, "Mcp-Protocol-Version": "2026-07-28", "User-Agent": "mcp-gateway/1.2.3", "Mcp-Param-Region": "fixed",
+	}
+	maps.Copy(want, more)
+	if len(h["X-Team"]) != 2 || len(h) != len(want)+1 {
+		t.Errorf("header of %s: %v", method, h)
+	}
+	for name, value := range want {
+		if got, ok := h[name]; !ok || len(got) != 1 || got[0] != value {
+			t.Errorf("%s of %s %q is %q, want %q", name, method, target, got, value)
 		}
 	}
 }

@@ -19,14 +19,15 @@ type overHTTP struct {
 	u       *Upstream
 	client  *exchange.Client // of the calls
 	listens *exchange.Client // of the one that lasts, whose connection and share of large events are its own
-	header  http.Header      // of every request
 	ids     atomic.Int64
 	ending  atomic.Bool
 }
 
 func newHTTP(u *Upstream) *overHTTP {
-	cfg := exchange.Config{URL: u.cfg.URL, Credential: u.cfg.Credential, Transport: u.cfg.Transport, Log: u.cfg.Log}
-	return &overHTTP{u: u, client: exchange.New(cfg), listens: exchange.New(cfg), header: fixedHeader(u.cfg)}
+	cfg := exchange.Config{
+		URL: u.cfg.URL, Header: fixedHeader(u.cfg), Credential: u.cfg.Credential, Transport: u.cfg.Transport, Log: u.cfg.Log,
+	}
+	return &overHTTP{u: u, client: exchange.New(cfg), listens: exchange.New(cfg)}
 }
 
 func (h *overHTTP) open(context.Context) (conn, error) { return h, nil }
@@ -66,7 +67,7 @@ func (h *overHTTP) ask(ctx context.Context, req *upstream.Request) (exchange.Rep
 	var room [20]byte
 	body, id := h.u.body(strconv.AppendInt(room[:0], n, 10), req, params)
 	return h.client.Do(ctx, &exchange.Request{
-		ID: id, Body: body, Header: h.headerOf(req), Notify: notify, Hold: req.Hold, Resend: req.Resend,
+		ID: id, Body: body, Header: headerOf(req), Notify: notify, Hold: req.Hold, Resend: req.Resend,
 	})
 }
 
@@ -75,7 +76,7 @@ func (h *overHTTP) ask(ctx context.Context, req *upstream.Request) (exchange.Rep
 func (h *overHTTP) listen(ctx context.Context, req *upstream.Request, hear func(upstream.Notification)) (exchange.Reply, error) {
 	body, id := h.u.body(strconv.AppendInt(nil, h.ids.Add(1), 10), req, req.Params)
 	return h.listens.Do(ctx, &exchange.Request{
-		ID: id, Body: body, Header: h.headerOf(req), Resend: req.Resend,
+		ID: id, Body: body, Header: headerOf(req), Resend: req.Resend,
 		Notify: func(n upstream.Notification) {
 			meta, _ := n.Params.Object("_meta")
 			if raw, ok := meta.Value(mcp.MetaSubscriptionID); !ok || bytes.Equal(raw, id) {
@@ -89,14 +90,16 @@ func (h *overHTTP) listen(ctx context.Context, req *upstream.Request, hear func(
 func fixedHeader(cfg Config) http.Header {
 	h := exchange.Header(cfg.Header, version(cfg))
 	h.Set(mcp.HeaderVersion, mcp.Modern)
+	for _, name := range []string{mcp.HeaderMethod, mcp.HeaderName} { // which are each request's own
+		h.Del(name)
+	}
 	return h
 }
 
-// headerOf is the complete header of req but for the credential. The upstream's own members win over req's.
-func (h *overHTTP) headerOf(req *upstream.Request) http.Header {
-	out := make(http.Header, len(h.header)+len(req.Header)+3) // one more for the credential
+// headerOf is what req's header has beside fixedHeader. The upstream's own members win over req's.
+func headerOf(req *upstream.Request) http.Header {
+	out := make(http.Header, len(req.Header)+3) // one more for the credential
 	maps.Copy(out, req.Header)
-	maps.Copy(out, h.header)
 	values := []string{req.Method, ""}
 	out[mcp.HeaderMethod] = values[:1:1]
 	delete(out, mcp.HeaderName)

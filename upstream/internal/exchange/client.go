@@ -49,8 +49,9 @@ type Credential interface {
 
 // Config is what a Client is made of.
 type Config struct {
-	URL        *url.URL   // never changed
-	Credential Credential // nil is none
+	URL        *url.URL    // never changed
+	Header     http.Header // of each request, canonical; it wins over the request's own, and the credential over both
+	Credential Credential  // nil is none
 	// Transport sends; nil is one of the client's own. It calls httptrace's GotConn before it sends anything, as net/http's
 	// does, and sends a request at most once. The client's Close calls its Close, if it has one, which ends what is in flight.
 	Transport http.RoundTripper
@@ -63,6 +64,11 @@ type Client struct {
 	transport http.RoundTripper // of what does not go over connections of the client's own
 	address   string            // of the server, where most requests do; empty where none does
 	template  *http.Request
+	fixed     http.Header   // Config.Header but for the authorization, which the credential may replace
+	authority []string      // that authorization
+	start     string        // what requests over connections of the client's own begin with
+	fields    string        // fixed as these have it
+	bad       error         // why they cannot have it
 	large     chan struct{} // holds a token for each reply over largeResult that is being read
 
 	life    context.Context // ends with Close
@@ -91,6 +97,8 @@ func New(cfg Config) *Client {
 		dialer: (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
 	}
 	c.life, c.end = context.WithCancel(context.Background())
+	c.fixed, c.authority = maps.Clone(cfg.Header), cfg.Header["Authorization"]
+	delete(c.fixed, "Authorization")
 	if c.transport == nil {
 		c.transport = &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
@@ -106,6 +114,7 @@ func New(cfg Config) *Client {
 	}
 	if c.direct() {
 		c.address = addressOf(cfg.URL)
+		c.prepare()
 	}
 	return c
 }
@@ -114,7 +123,7 @@ func New(cfg Config) *Client {
 type Request struct {
 	ID     []byte      // as it stands in Body
 	Body   []byte      // the message; never changed
-	Header http.Header // complete but for the credential; the exchange's own from then on
+	Header http.Header // beside Config.Header and the credential; not nil, and the exchange's own from then on
 	Notify func(upstream.Notification)
 	Hold   *upstream.Hold   // keeps the slot of a large reply; nil is until Do returns
 	Resend *upstream.Budget // lets a request that was refused with 401 go out once more with another token
@@ -226,6 +235,12 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 	}
 	r := c.template.WithContext(ctx)
 	r.Header = header
+	if c.authority != nil {
+		header["Authorization"] = c.authority
+	}
+	if !direct {
+		maps.Copy(header, c.fixed)
+	}
 	switch {
 	case req.method != "":
 		r.Method = req.method

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -67,15 +68,8 @@ func addressOf(u *url.URL) string {
 // roundTrip sends r with that body, and gives the response with its header read. It is given up when ctx ends, and so is the
 // response's body. What has been sent is in l, whatever the error.
 func (c *Client) roundTrip(ctx context.Context, l *leg, r *http.Request, body []byte) (*http.Response, error) {
-	for name, values := range r.Header {
-		if !fieldName(name) {
-			return nil, fmt.Errorf("%q cannot be the name of a header", name)
-		}
-		for _, value := range values {
-			if !fieldValue(value) {
-				return nil, fmt.Errorf("the value of the header %q has characters that no header may have", name)
-			}
-		}
+	if err := errors.Join(c.bad, checkFields(r.Header)); err != nil {
+		return nil, err
 	}
 	p, err := c.connect(ctx, l)
 	if err != nil {
@@ -95,6 +89,21 @@ func (c *Client) roundTrip(ctx context.Context, l *leg, r *http.Request, body []
 	}
 	resp.Body = &http1Body{src: resp.Body, from: p, stop: stop, last: resp.Close}
 	return resp, nil
+}
+
+// checkFields says what of h would not be a header.
+func checkFields(h http.Header) error {
+	for name, values := range h {
+		if !fieldName(name) {
+			return fmt.Errorf("%q cannot be the name of a header", name)
+		}
+		for _, value := range values {
+			if !fieldValue(value) {
+				return fmt.Errorf("the value of the header %q has characters that no header may have", name)
+			}
+		}
+	}
+	return nil
 }
 
 // fieldName reports whether a header may have the name (RFC 9110, section 5.1).
@@ -144,15 +153,37 @@ func (c *Client) connect(ctx context.Context, l *leg) (*http1, error) {
 	return p, nil
 }
 
-// write writes r with that body (RFC 9112, section 3).
-func (p *http1) write(r *http.Request, body []byte) error {
-	// The writer keeps its first error for Flush.
-	for _, s := range [...]string{r.Method, " ", r.URL.RequestURI(), " HTTP/1.1\r\nHost: ", r.Host, "\r\n"} {
-		_, _ = p.w.WriteString(s)
+// prepare writes down what all requests of c's connections begin with.
+func (c *Client) prepare() {
+	c.bad = checkFields(c.fixed)
+	c.start = startLine(c.template)
+	for _, name := range slices.Sorted(maps.Keys(c.fixed)) {
+		for _, value := range c.fixed[name] {
+			c.fields += name + ": " + value + "\r\n"
+		}
 	}
+}
+
+// startLine is what r begins with (RFC 9112, section 3).
+func startLine(r *http.Request) string {
+	return r.Method + " " + r.URL.RequestURI() + " HTTP/1.1\r\nHost: " + r.Host + "\r\n"
+}
+
+// write writes r with that body.
+func (p *http1) write(r *http.Request, body []byte) error {
+	c := p.client
+	start := c.start
+	if r.URL != c.template.URL { // a credential has changed it
+		start = startLine(r)
+	}
+	// The writer keeps its first error for Flush.
+	_, _ = p.w.WriteString(start)
+	_, _ = p.w.WriteString(c.fields)
 	p.names = p.names[:0]
 	for name := range r.Header {
-		p.names = append(p.names, name)
+		if _, ok := c.fixed[name]; !ok {
+			p.names = append(p.names, name)
+		}
 	}
 	slices.Sort(p.names)
 	for _, name := range p.names {
@@ -176,6 +207,10 @@ func (p *http1) exchange(r *http.Request, body []byte) (*http.Response, error) {
 	}
 	p.header = maxHeader
 	for range maxInformational + 1 {
+		if resp := readPlain(p.r, r); resp != nil {
+			p.header = math.MaxInt
+			return resp, nil
+		}
 		resp, err := http.ReadResponse(p.r, r)
 		switch {
 		case err != nil:
