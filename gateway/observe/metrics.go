@@ -108,12 +108,32 @@ func (m *metrics) all() []prometheus.Collector {
 	}
 }
 
-// count counts one call. o.mu must be held, so that the series is not deleted in between.
-func (m *metrics) count(r *Record, tool, outcome string) {
-	m.requests.WithLabelValues(r.Method, r.Upstream, tool, outcome).Inc()
-	m.whole.WithLabelValues(r.Method, r.Upstream).Observe(r.Duration.Seconds())
+// A kind is what calls to one upstream have in common for their metrics.
+type kind struct{ method, tool, outcome string }
+
+// The series of a kind, kept since to look one up by its labels costs more than to count.
+type series struct {
+	requests        prometheus.Counter
+	whole, upstream prometheus.Observer // upstream is nil before a call has been sent
+}
+
+// count counts one call in t, which is that of its upstream. o.mu must be held, so that the series is not deleted in between.
+func (m *metrics) count(t *tally, r *Record, tool, outcome string) {
+	s := t.series[kind{r.Method, tool, outcome}]
+	if s == nil {
+		s = &series{
+			requests: m.requests.WithLabelValues(r.Method, r.Upstream, tool, outcome),
+			whole:    m.whole.WithLabelValues(r.Method, r.Upstream),
+		}
+		t.series[kind{r.Method, tool, outcome}] = s
+	}
+	s.requests.Inc()
+	s.whole.Observe(r.Duration.Seconds())
 	if r.sent() {
-		m.upstreams.WithLabelValues(r.Method, r.Upstream).Observe(r.UpstreamDuration.Seconds())
+		if s.upstream == nil {
+			s.upstream = m.upstreams.WithLabelValues(r.Method, r.Upstream)
+		}
+		s.upstream.Observe(r.UpstreamDuration.Seconds())
 	}
 	if limit := limitOf[r.Cause]; limit != "" {
 		m.limits.WithLabelValues(r.Upstream, limit).Inc()

@@ -73,11 +73,11 @@ func (o *Observer) count(r *Record) {
 	}
 	t := o.tallies[r.Upstream]
 	if t == nil {
-		t = &tally{outcomes: map[string]uint64{}}
+		t = newTally()
 		o.tallies[r.Upstream] = t
 	}
 	t.add(r, outcome)
-	o.metrics.count(r, o.label(r), outcome)
+	o.metrics.count(t, r, o.label(r), outcome)
 }
 
 // label is the call's tool as a label. Whoever calls names that are not there, or lists more tools than anyone can want, does

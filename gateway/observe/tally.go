@@ -17,6 +17,11 @@ type tally struct {
 	outcomes  map[string]uint64
 	latencies []time.Duration // of the last calls that were sent, the oldest at next once it is full
 	next      int
+	series    map[kind]*series
+}
+
+func newTally() *tally {
+	return &tally{outcomes: map[string]uint64{}, series: map[kind]*series{}}
 }
 
 func (t *tally) add(r *Record, outcome string) {
