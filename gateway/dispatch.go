@@ -245,7 +245,7 @@ func (c *toolCall) outgoing() (wire.Object, error) {
 		edits[n] = wire.Edit{Name: "_meta", Value: rest(meta, keys)}
 		n++
 	}
-	return params.With(edits[:n]...), nil
+	return params.Later(edits[:n]...), nil
 }
 
 // rest is the object without the members that the edits take off, nil where nothing is left. It is made only if something is.

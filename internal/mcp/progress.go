@@ -20,7 +20,7 @@ func SwapProgressToken(params wire.Object, minted int64) (swapped wire.Object, c
 		return DropProgressToken(params), nil
 	}
 	token := strconv.AppendInt(nil, minted, 10)
-	return params.With(wire.Edit{Name: "_meta", Value: meta.Edited(wire.Edit{Name: MetaProgressToken, Value: token})}), callers
+	return params.Later(wire.Edit{Name: "_meta", Value: meta.Edited(wire.Edit{Name: MetaProgressToken, Value: token})}), callers
 }
 
 // DropProgressToken takes the token off params, where nobody listens.
@@ -29,7 +29,7 @@ func DropProgressToken(params wire.Object) wire.Object {
 	if !meta.Has(MetaProgressToken) {
 		return params
 	}
-	return params.With(wire.Edit{Name: "_meta", Value: meta.Edited(wire.Edit{Name: MetaProgressToken})})
+	return params.Later(wire.Edit{Name: "_meta", Value: meta.Edited(wire.Edit{Name: MetaProgressToken})})
 }
 
 // ProgressToken is the token of the gateway's own that a progress notification bears. It reports false for any other.

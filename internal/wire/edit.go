@@ -1,6 +1,9 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // An Edit changes one member of an object: a nil Value takes it off, any other replaces its value or, where the object has
 // no such member, adds one at the end.
@@ -13,37 +16,91 @@ type Edit struct {
 // An edit reaches all members of its name, so that none is left for a reader that prefers the last. The zero
 // Object reads as the empty one. No name may stand in two edits.
 func (o Object) AppendEdited(dst []byte, edits ...Edit) []byte {
+	if o.later != nil {
+		var room [fewEdits]Edit
+		edits = o.allEdits(room[:0], edits)
+	}
 	dst, _ = o.edit(dst, nil, edits)
 	return dst
 }
 
 // Edited is AppendEdited into a new slice, or o's own text where the edits change nothing.
 func (o Object) Edited(edits ...Edit) []byte {
+	if o.later != nil {
+		var room [fewEdits]Edit
+		edits = o.allEdits(room[:0], edits)
+	}
 	size, changes := o.sizeOf(edits)
 	if !changes {
 		return o.raw
 	}
-	return o.AppendEdited(make([]byte, 0, size), edits...)
+	text, _ := o.edit(make([]byte, 0, size), nil, edits)
+	return text
 }
 
 // With is the object that Edited gives the text of.
 func (o Object) With(edits ...Edit) Object {
+	if len(edits) == 0 && o.later == nil {
+		return o
+	}
+	if o.later != nil {
+		var room [fewEdits]Edit
+		edits = o.allEdits(room[:0], edits)
+	}
 	size, changes := o.sizeOf(edits)
 	if !changes {
-		return o
+		return Object{raw: o.raw, members: o.members}
 	}
 	text, members := o.edit(make([]byte, 0, size), make([]member, 0, len(o.members)+len(edits)), edits)
 	return Object{raw: text, members: members}
+}
+
+// Later is With for what is written once: the edits are carried out when it is, together with those that come until then. No
+// name may stand twice in o, as none does in a request.
+func (o Object) Later(edits ...Edit) Object {
+	if o.IsZero() {
+		return o.With(edits...)
+	}
+	if _, changes := o.sizeOf(edits); changes || o.later != nil {
+		all := o.allEdits(make([]Edit, 0, len(o.pending())+len(edits)), edits)
+		o.later = &all
+	}
+	return o
+}
+
+// fewEdits is how many edits need no allocation.
+const fewEdits = 8
+
+// allEdits appends to room what o still has to be changed by, and then by edits.
+func (o Object) allEdits(room, edits []Edit) []Edit {
+	for _, e := range o.pending() {
+		if !slices.ContainsFunc(edits, func(later Edit) bool { return later.Name == e.Name }) {
+			room = append(room, e)
+		}
+	}
+	return append(room, edits...)
+}
+
+func (o Object) pending() []Edit {
+	if o.later == nil {
+		return nil
+	}
+	return *o.later
 }
 
 // sizeOf is at least the size of the edited text. changes is false where that is o's own.
 func (o Object) sizeOf(edits []Edit) (size int, changes bool) {
 	size = len(o.raw) + 2
 	for _, e := range edits {
-		changes = changes || e.Value != nil || o.Has(e.Name)
+		changes = changes || e.Value != nil || o.has(e.Name)
 		size += len(e.Name) + len(e.Value) + 8
 	}
 	return size, changes || o.IsZero()
+}
+
+// has reports whether a member has that name in o's own text.
+func (o Object) has(name string) bool {
+	return slices.ContainsFunc(o.members, func(m member) bool { return o.named(m, name) })
 }
 
 // edit appends the edited text to dst, and to members, unless that is nil, the places in it; their offsets count from the
@@ -81,7 +138,7 @@ func (o Object) edit(dst []byte, members []member, edits []Edit) ([]byte, []memb
 		}
 	}
 	for _, e := range edits {
-		if e.Value == nil || o.Has(e.Name) {
+		if e.Value == nil || o.has(e.Name) {
 			continue
 		}
 		if at() > 1 {
@@ -105,6 +162,7 @@ func (o Object) edit(dst []byte, members []member, edits []Edit) ([]byte, []memb
 // Rewrite is o's text with what f makes of each member's value, in one pass: the value itself keeps the member as it is, nil takes it
 // off. It gives o's own text where f keeps everything.
 func (o Object) Rewrite(f func(name string, value []byte) []byte) []byte {
+	o = o.With()
 	var dst []byte
 	last, kept := uint32(1), 0
 	for i, m := range o.members {

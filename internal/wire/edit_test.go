@@ -2,7 +2,10 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -56,6 +59,71 @@ func TestEdited(t *testing.T) {
 	if got := string((Object{}).Edited()); got != `{}` {
 		t.Errorf("no object, not edited: %s", got)
 	}
+}
+
+// What is edited later reads as what is edited at once, and as the sum of its edits once it is written.
+func TestLater(t *testing.T) {
+	texts := []string{`{}`, `{"a":1}`, `{ "a" : 1 , "b":{"x":2}, "c":"s" }`, `{"n\u0061me":1,"a":[]}`}
+	names := []string{"a", "b", "c", "name"}
+	random := rand.New(rand.NewPCG(1, 2))
+	someEdits := func() (edits []Edit) {
+		for _, name := range names {
+			switch random.IntN(4) {
+			case 0:
+				edits = append(edits, Edit{Name: name})
+			case 1:
+				edits = append(edits, Edit{Name: name, Value: fmt.Append(nil, random.IntN(100))})
+			}
+		}
+		return edits
+	}
+	for range 3000 {
+		text := texts[random.IntN(len(texts))]
+		first, second, third := someEdits(), someEdits(), someEdits()
+		at := fmt.Sprintf("%s with %q, then %q, then %q", text, first, second, third)
+		original := object(t, text)
+		later, atOnce := original.Later(first...).Later(second...), original.With(first...).With(second...)
+		if !sameMembers(t, later.Raw(), atOnce.Raw()) || !sameMembers(t, later.Edited(third...), atOnce.Edited(third...)) ||
+			!sameMembers(t, later.AppendEdited(nil, third...), atOnce.AppendEdited(nil, third...)) ||
+			!sameMembers(t, later.With(third...).Raw(), atOnce.With(third...).Raw()) {
+			t.Fatalf("%s: %s, and at once %s", at, later.Edited(third...), atOnce.Edited(third...))
+		}
+		if later.Len() != atOnce.Len() || later.Unique(names...) != atOnce.Unique(names...) || later.IsZero() {
+			t.Fatalf("%s: %d members", at, later.Len())
+		}
+		for _, name := range names {
+			got, ok := later.Value(name)
+			want, wanted := atOnce.Value(name)
+			if ok != wanted || string(got) != string(want) {
+				t.Fatalf("%s: %s is %s, and at once %s", at, name, got, want)
+			}
+		}
+		if rewritten := later.Rewrite(func(_ string, value []byte) []byte { return value }); !sameMembers(t, rewritten, atOnce.Raw()) {
+			t.Fatalf("%s: rewritten it is %s", at, rewritten)
+		}
+		if string(original.Raw()) != text {
+			t.Fatalf("%s: the original has become %s", at, original.Raw())
+		}
+	}
+	if (Object{}).Raw() != nil || string((Object{}).Later(Edit{Name: "a", Value: []byte("1")}).Raw()) != `{"a":1}` {
+		t.Error("no object, edited later")
+	}
+}
+
+// sameMembers reports whether two objects have the same members, in whatever order those of different names are.
+func sameMembers(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	members := func(text []byte) []string {
+		var list []string
+		for name, value := range object(t, string(text)).All() {
+			list = append(list, name+" "+string(value))
+		}
+		slices.SortStableFunc(list, func(a, b string) int {
+			return strings.Compare(strings.Fields(a)[0], strings.Fields(b)[0])
+		})
+		return list
+	}
+	return slices.Equal(members(a), members(b))
 }
 
 func TestRewrite(t *testing.T) {

@@ -27,6 +27,17 @@ func AppendRequest(dst, id []byte, method string, params []byte) []byte {
 	return append(dst, '}')
 }
 
+// AppendEditedRequest appends a request whose params are those with the edits carried out; the zero Object stays out where there are no
+// edits.
+func AppendEditedRequest(dst, id []byte, method string, params Object, edits ...Edit) []byte {
+	dst = AppendRequest(dst, id, method, nil)
+	if params.IsZero() && len(edits) == 0 {
+		return dst
+	}
+	dst = append(dst[:len(dst)-1], `,"params":`...)
+	return append(params.AppendEdited(dst, edits...), '}')
+}
+
 func appendHead(dst, id []byte) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0"`...)
 	if id != nil {

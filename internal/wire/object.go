@@ -13,6 +13,7 @@ import (
 type Object struct {
 	raw     []byte
 	members []member
+	later   *[]Edit // edits that have yet to be carried out, each of another name; never written to, nil is none
 }
 
 type member struct {
@@ -24,14 +25,35 @@ type member struct {
 // IsZero reports whether o is no object at all.
 func (o Object) IsZero() bool { return o.raw == nil }
 
-// Raw is the object's text. It must not be changed.
-func (o Object) Raw() []byte { return o.raw }
+// Raw is the object's text. It must not be changed. That of an object which Later gave is made anew each time.
+func (o Object) Raw() []byte {
+	if o.later != nil {
+		return o.Edited()
+	}
+	return o.raw
+}
+
+// Size is the length of Raw, or a little more.
+func (o Object) Size() int {
+	size, _ := o.sizeOf(o.pending())
+	return size
+}
 
 // Len is the number of members.
-func (o Object) Len() int { return len(o.members) }
+func (o Object) Len() int {
+	if o.later != nil {
+		return o.With().Len()
+	}
+	return len(o.members)
+}
 
 // Value is the text of the first member with that name, without the white space around it. It must not be changed.
 func (o Object) Value(name string) ([]byte, bool) {
+	for _, e := range o.pending() {
+		if e.Name == name {
+			return e.Value, e.Value != nil
+		}
+	}
 	for _, m := range o.members {
 		if o.named(m, name) {
 			return o.raw[m.valueStart:m.valueEnd], true
@@ -49,6 +71,7 @@ func (o Object) Has(name string) bool {
 // Unique reports whether each name stands at most once. A reply may repeat names; one whose reader has to
 // choose between two values of a member says nothing that can be relied on.
 func (o Object) Unique(names ...string) bool {
+	o = o.With()
 	for _, name := range names {
 		seen := false
 		for _, m := range o.members {
@@ -97,6 +120,7 @@ func (o Object) Object(name string) (Object, bool) {
 
 // All yields each member's decoded name and the text of its value, in order.
 func (o Object) All() func(yield func(name string, value []byte) bool) {
+	o = o.With()
 	return func(yield func(string, []byte) bool) {
 		for _, m := range o.members {
 			name, _ := Unquote(o.raw[m.nameStart:m.nameEnd])

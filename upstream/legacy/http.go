@@ -188,9 +188,9 @@ func (c *httpConn) initialize(ctx context.Context, req *upstream.Request) (*wire
 // request is a message with an id, whose stream may carry more than its reply.
 func (c *httpConn) request(id int64, method string, params wire.Object, resend *upstream.Budget) *exchange.Request {
 	text := appendInt(nil, id)
-	body := make([]byte, 0, len(params.Raw())+len(method)+len(text)+64)
+	body := make([]byte, 0, params.Size()+len(method)+len(text)+64)
 	return &exchange.Request{
-		ID: text, Body: wire.AppendRequest(body, text, method, params.Raw()), Header: c.headers(), Resend: resend, Legacy: &c.legacy,
+		ID: text, Body: wire.AppendEditedRequest(body, text, method, params), Header: c.headers(), Resend: resend, Legacy: &c.legacy,
 		Notify: func(n upstream.Notification) { c.notified(nil, n) },
 	}
 }

@@ -119,11 +119,8 @@ func (u *Upstream) body(id []byte, req *upstream.Request, params wire.Object) (b
 		client.LogLevel = ""
 	}
 	meta := u.metaOf(params, client)
-	size := len(params.Raw()) + len(meta) + len(req.Method) + len(id) + 64
-	body = wire.AppendRequest(make([]byte, 0, size), id, req.Method, nil)
-	body = append(body[:len(body)-1], `,"params":`...)
-	body = params.AppendEdited(body, wire.Edit{Name: "_meta", Value: meta})
-	body = append(body, '}')
+	size := params.Size() + len(meta) + len(req.Method) + len(id) + 64
+	body = wire.AppendEditedRequest(make([]byte, 0, size), id, req.Method, params, wire.Edit{Name: "_meta", Value: meta})
 	start := len(`{"jsonrpc":"2.0","id":`)
 	return body, body[start : start+len(id)]
 }
