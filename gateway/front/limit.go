@@ -20,15 +20,20 @@ func limitBody(next http.Handler) http.Handler {
 	})
 }
 
-// trustedLength is how much memory a mere announcement of a body gets. Once as much has come, it gets the rest.
-const trustedLength = 64 << 10
+const (
+	// anybodysLength is how much memory a mere announcement of a body gets. Once as much has come, it gets the rest.
+	anybodysLength = 64 << 10
+	// callersLength is the same for who has said who they are.
+	callersLength = 1 << 20
+)
 
-// readAll reads src to its end, or up to one byte more than a body may have; length is what was announced, -1 for nothing.
-func readAll(src io.Reader, length int64) ([]byte, error) {
+// readAll reads src to its end, or up to one byte more than a body may have; length is what was announced, -1 for nothing, and
+// trusted how much of that is believed.
+func readAll(src io.Reader, length, trusted int64) ([]byte, error) {
 	if length < 0 {
 		return io.ReadAll(io.LimitReader(src, maxBody+1))
 	}
-	body := make([]byte, min(length, trustedLength))
+	body := make([]byte, min(length, trusted))
 	n, err := io.ReadFull(src, body)
 	if err != nil || int64(n) == length {
 		return body[:n], err
@@ -57,7 +62,11 @@ func tooLarge(in *inbound, r *http.Request) {
 // At the body's end net/http lifts the deadline, and begins to watch for a disconnect.
 func readBody(in *inbound, r *http.Request) ([]byte, bool) {
 	in.readWithin(clientPatience)
-	body, err := readAll(r.Body, r.ContentLength)
+	trusted := int64(anybodysLength)
+	if in.caller != "" {
+		trusted = callersLength
+	}
+	body, err := readAll(r.Body, r.ContentLength, trusted)
 	if len(body) > maxBody {
 		tooLarge(in, r)
 		return nil, false
