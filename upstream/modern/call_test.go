@@ -278,7 +278,7 @@ func TestBodies(t *testing.T) {
 			if test.capabilities != "" {
 				req.Client.Capabilities = []byte(test.capabilities)
 			}
-			body, id := u.body([]byte("42"), req, req.Params)
+			body, id, _ := u.body([]byte("42"), req, req.Params)
 			if want := `{"jsonrpc":"2.0","id":42,"method":"tools/call","params":` + test.want + `}`; string(body) != want {
 				t.Errorf("body is %s, want %s", body, want)
 			}

@@ -65,18 +65,18 @@ func (h *overHTTP) ask(ctx context.Context, req *upstream.Request) (exchange.Rep
 	n := h.ids.Add(1)
 	params, notify := exchange.Progress(req.Params, n, req.Notify)
 	var room [20]byte
-	body, id := h.u.body(strconv.AppendInt(room[:0], n, 10), req, params)
+	body, id, large := h.u.body(strconv.AppendInt(room[:0], n, 10), req, params)
 	return h.client.Do(ctx, &exchange.Request{
-		ID: id, Body: body, Header: headerOf(req), Notify: notify, Hold: req.Hold, Resend: req.Resend,
+		ID: id, Body: body, Room: large, Header: headerOf(req), Notify: notify, Hold: req.Hold, Resend: req.Resend,
 	})
 }
 
 // listen posts the request, whose stream stays open. A message of it that names no subscription is its own, one that names
 // another's is dropped.
 func (h *overHTTP) listen(ctx context.Context, req *upstream.Request, hear func(upstream.Notification)) (exchange.Reply, error) {
-	body, id := h.u.body(strconv.AppendInt(nil, h.ids.Add(1), 10), req, req.Params)
+	body, id, large := h.u.body(strconv.AppendInt(nil, h.ids.Add(1), 10), req, req.Params)
 	return h.listens.Do(ctx, &exchange.Request{
-		ID: id, Body: body, Header: headerOf(req), Resend: req.Resend,
+		ID: id, Body: body, Room: large, Header: headerOf(req), Resend: req.Resend,
 		Notify: func(n upstream.Notification) {
 			meta, _ := n.Params.Object("_meta")
 			if raw, ok := meta.Value(mcp.MetaSubscriptionID); !ok || bytes.Equal(raw, id) {
@@ -111,16 +111,21 @@ func headerOf(req *upstream.Request) http.Header {
 	return out
 }
 
-// body is req with other params as a message with the given id, in one piece, and the id as it stands there. Log messages that
-// nobody takes are not asked for.
-func (u *Upstream) body(id []byte, req *upstream.Request, params wire.Object) (body, idInBody []byte) {
+// body is req with other params as a message with the given id, in one piece, the id as it stands there, and the Room that a
+// large one lies in. Log messages that nobody takes are not asked for.
+func (u *Upstream) body(id []byte, req *upstream.Request, params wire.Object) (body, idInBody []byte, large *exchange.Room) {
 	client := req.Client
 	if req.Notify == nil {
 		client.LogLevel = ""
 	}
 	meta := u.metaOf(params, client)
 	size := params.Size() + len(meta) + len(req.Method) + len(id) + 64
-	body = wire.AppendEditedRequest(make([]byte, 0, size), id, req.Method, params, wire.Edit{Name: "_meta", Value: meta})
+	if large = exchange.NewRoom(size); large != nil {
+		body = large.Bytes()
+	} else {
+		body = make([]byte, 0, size)
+	}
+	body = wire.AppendEditedRequest(body, id, req.Method, params, wire.Edit{Name: "_meta", Value: meta})
 	start := len(`{"jsonrpc":"2.0","id":`)
-	return body, body[start : start+len(id)]
+	return body, body[start : start+len(id)], large
 }

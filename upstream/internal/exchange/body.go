@@ -118,11 +118,16 @@ func (b *body) room(size int) []byte {
 	if size < minPooled || size > maxPooled {
 		return make([]byte, 0, size)
 	}
-	b.pooled = *pool.Get().(*[]byte)
-	if cap(b.pooled) < size {
-		b.pooled = make([]byte, 0, (size+minPooled-1)/minPooled*minPooled)
+	b.pooled = pooled(size)
+	return b.pooled
+}
+
+// pooled is an empty buffer of that size or more that may have been used before.
+func pooled(size int) []byte {
+	if buffer := *pool.Get().(*[]byte); cap(buffer) >= size {
+		return buffer[:0]
 	}
-	return b.pooled[:0]
+	return make([]byte, 0, (size+minPooled-1)/minPooled*minPooled)
 }
 
 // lend has who holds the reply give the buffer back that it lies in. Without a hold nobody says when it is not read any more.

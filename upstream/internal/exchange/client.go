@@ -123,6 +123,7 @@ func New(cfg Config) *Client {
 type Request struct {
 	ID     []byte      // as it stands in Body
 	Body   []byte      // the message; never changed
+	Room   *Room       // that Body is in, and which Do takes; nil is none
 	Header http.Header // beside Config.Header and the credential; not nil, and the exchange's own from then on
 	Notify func(upstream.Notification)
 	Hold   *upstream.Hold   // keeps the slot of a large reply; nil is until Do returns
@@ -168,6 +169,7 @@ type Reply struct {
 // connection that took no byte, and after a 401 within req.Resend. The error is an *upstream.Error, whose chain holds a
 // *wire.Error where the server sent one that named no request. context.Cause(ctx) tells a deadline from a cancel.
 func (c *Client) Do(ctx context.Context, req *Request) (Reply, error) {
+	defer req.Room.release()
 	if !c.begin() {
 		return Reply{}, c.ended(ctx, false, errClosed)
 	}
@@ -244,6 +246,9 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 	switch {
 	case req.method != "":
 		r.Method = req.method
+	case !direct && req.Room != nil:
+		r.ContentLength = int64(len(req.Body))
+		r.Body = req.Room.sending(req.Body)
 	case !direct:
 		r.ContentLength = int64(len(req.Body))
 		// A plain bytes.Reader is what net/http writes together with the headers, in one piece. It is kept from sending it a
