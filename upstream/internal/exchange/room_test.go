@@ -1,74 +1,11 @@
 package exchange
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 )
-
-// A message that is still being sent must not become another one: not when the server answers before it has read it, nor when the caller
-// goes away.
-func TestRoomsAreNobodysElse(t *testing.T) {
-	var wrong atomic.Int64
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		n, _ := strconv.Atoi(r.Header.Get("N"))
-		early := n%3 == 0
-		if early {
-			_ = http.NewResponseController(w).EnableFullDuplex() // whatever it says, the answer is written
-			answer(http.StatusOK, jsonType, ours)(w, r)
-			_ = http.NewResponseController(w).Flush()
-		}
-		body, _ := io.ReadAll(r.Body)
-		if !bytes.HasPrefix(numberedMessage(n), body) {
-			wrong.Add(1)
-		}
-		if !early {
-			answer(http.StatusOK, jsonType, ours)(w, r)
-		}
-	})
-	c := newClient(t, s.URL)
-	var callers sync.WaitGroup
-	for caller := range 8 {
-		callers.Go(func() {
-			for i := range 15 {
-				n := 100*caller + i + 1
-				room := NewRoom(len(numberedMessage(n)))
-				req := request()
-				req.Room, req.Body = room, append(room.Bytes(), numberedMessage(n)...)
-				req.Header.Set("N", strconv.Itoa(n))
-				ctx, cancel := context.WithCancel(t.Context())
-				if n%3 == 1 {
-					go cancel()
-				}
-				if _, err := c.Do(ctx, req); err != nil && ctx.Err() == nil {
-					// What a server answers before it has read all may be lost with its connection.
-					if n%3 != 0 {
-						t.Error(err)
-					}
-				}
-				cancel()
-			}
-		})
-	}
-	callers.Wait()
-	c.Close()
-	s.Close()
-	if wrong.Load() > 0 {
-		t.Errorf("%d requests arrived with something of another", wrong.Load())
-	}
-}
-
-func numberedMessage(n int) []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":7,"method":"m","params":{"said":"%s"}}`, strings.Repeat(strconv.Itoa(n)+" ", minPooled/2))
-}
 
 func TestARoomIsGivenBackOnce(t *testing.T) {
 	if NewRoom(minPooled-1) != nil || NewRoom(maxPooled+1) != nil {
