@@ -102,6 +102,24 @@ func TestScannerAgreesAcrossGroups(t *testing.T) {
 	}
 }
 
+// Numbers of each length, and with each byte in the place of a digit, whatever ends them.
+func TestScannerAgreesOnNumbers(t *testing.T) {
+	const padding = `,"padding","padding"]`
+	for _, number := range []string{"1", "12", "1234567", "12345678", "123456789", "0.1", "1.1234567", "1.12345678", "1234567.7654321", "0", "-1", "1e5"} {
+		for _, end := range []string{"", " ", "]", "}", ":", ".", "x", "\""} {
+			compare(t, []byte("["+number+end+padding))
+			compare(t, []byte(`{"a":`+number+end+`,"padding":"padding"}`))
+		}
+		for at := range number {
+			for c := range 256 {
+				text := []byte("[" + number + padding)
+				text[1+at] = byte(c)
+				compare(t, text)
+			}
+		}
+	}
+}
+
 // A scanner that has been used knows nothing of the next text.
 func TestAUsedScannerStartsAnew(t *testing.T) {
 	s := new(scanner)

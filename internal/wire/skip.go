@@ -58,7 +58,9 @@ func (s *scanner) skip(i int) int {
 			}
 			goto value
 		default:
-			if i = skipAtom(d, i); i < 0 {
+			if end := shortNumber(d, i); end > 0 {
+				i = end
+			} else if i = skipAtom(d, i); i < 0 {
 				return i
 			}
 		}

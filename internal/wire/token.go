@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
 // space is the place of the next token at or after i.
 func space(d []byte, i int) int {
 	for i < len(d) && d[i] <= ' ' && (d[i] == ' ' || d[i] == '\n' || d[i] == '\r' || d[i] == '\t') {
@@ -27,6 +32,37 @@ func skipAtom(d []byte, i int) int {
 		return skipNumber(d, i)
 	}
 	return ^i
+}
+
+// shortNumber is the end of the number at i if that is a common one, of up to seven digits and as many after a point, and a comma or
+// bracket ends it; else 0. Its branches do not depend on how many digits there are.
+func shortNumber(d []byte, i int) int {
+	if len(d)-i < 17 {
+		return 0
+	}
+	n := digitsOf(binary.LittleEndian.Uint64(d[i:]))
+	if n == 0 || n == 8 || d[i] == '0' && n > 1 {
+		return 0
+	}
+	i += n
+	if d[i] == '.' {
+		n = digitsOf(binary.LittleEndian.Uint64(d[i+1:]))
+		if n == 0 || n == 8 {
+			return 0
+		}
+		i += n + 1
+	}
+	if c := d[i]; c == ',' || c == '}' || c == ']' {
+		return i
+	}
+	return 0
+}
+
+// digitsOf is how many of eight bytes, from the first on, are digits.
+func digitsOf(w uint64) int {
+	w ^= '0' * each
+	// Digits are 0 to 9 now, and stay below the high bit.
+	return bits.TrailingZeros64((w+(0x80-10)*each|w)&high) / 8
 }
 
 func skipNumber(d []byte, i int) int {
