@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -38,6 +39,9 @@ func scan(data []byte, unique bool) (end int, err error) {
 
 func compare(t *testing.T, data []byte) {
 	for _, unique := range []bool{false, true} {
+		if unique && !utf8.Valid(data) {
+			continue // a request is looked at for that first
+		}
 		wantEnd, wantErr := reference(data, unique)
 		end, err := scan(data, unique)
 		if (err == nil) != (wantErr == nil) || err == nil && end != wantEnd {
