@@ -57,35 +57,38 @@ const deepRun = 4
 // hides reports whether text has an escape that no form shows as it is, so that one may stand behind it: `\/`, `\u` of a
 // character that forms are made of, or one of the third level and deeper. It also sees those that are escaped themselves.
 func (x *index) hides(text string) bool {
-	bytes := unsafe.Slice(unsafe.StringData(text), len(text))
-	for at := 0; ; {
+	at := 0
+	for {
 		i := strings.IndexByte(text[at:], '\\')
 		if i < 0 {
 			return false
 		}
-		// Where escapes are, more are near: from here on eight bytes at a time, until there is none in them.
-		for at += i; at+9 <= len(text); at += 8 {
-			slashes := bytesOf(binary.LittleEndian.Uint64(bytes[at:]), '\\')
+		// Where escapes are, more are near: from here on a group at a time, until there is none in it.
+		for at += i; ; at += groupSize {
+			if at+groupSize >= len(text) {
+				return x.hidesWithin(text, at, len(text))
+			}
+			slashes, some := escapesOf(unsafe.StringData(text[at:]))
 			if slashes == 0 {
 				break
 			}
-			next := binary.LittleEndian.Uint64(bytes[at+1:])
-			some := slashes & (bytesOf(next, '/') | bytesOf(next, 'u'))
-			// Of four in a row, three or more lie in this word or in the next.
-			if twos := slashes & bytesOf(next, '\\'); twos&(twos>>8) != 0 {
-				some |= twos
+			// Of four in a row, three or more begin in this group or in the next.
+			twos := slashes >> 1
+			if text[at+groupSize] == '\\' {
+				twos |= 1 << (groupSize - 1)
 			}
-			for ; some != 0; some &= some - 1 {
-				if x.hidesAt(text, at+bits.TrailingZeros64(some)/8) {
+			twos &= slashes
+			for some |= twos & (twos >> 1); some != 0; some &= some - 1 {
+				if x.hidesAt(text, at+bits.TrailingZeros64(some)) {
 					return true
 				}
 			}
 		}
-		if at+9 > len(text) {
-			return x.hidesWithin(text, at, len(text))
-		}
 	}
 }
+
+// groupSize is how many bytes escapesOf looks at.
+const groupSize = 64
 
 // bytesOf returns a word with a bit in each byte of word that is c, and maybe in others.
 func bytesOf(word uint64, c byte) uint64 {

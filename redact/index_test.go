@@ -124,3 +124,22 @@ func TestHides(t *testing.T) {
 		}
 	}
 }
+
+// What is looked at in groups hides what it hides byte by byte, wherever the groups begin and end.
+func TestGroupsHideWhatTheirBytesDo(t *testing.T) {
+	x := newIndex([]form{{text: `with \" and /12`}, {text: `ends with \`}})
+	narrow := newIndex([]form{{text: "12345678"}})
+	pieces := []string{`\`, `\\`, `\\\\`, `\u0031`, `\u003c`, `\u`, `\/`, `/`, `u`, `\n`, `\"`, "x", "text without any", "é"}
+	random := rand.New(rand.NewPCG(7, 8))
+	for range 20_000 {
+		text := strings.Repeat("y", random.IntN(70))
+		for range random.IntN(30) {
+			text += pieces[random.IntN(len(pieces))]
+		}
+		for _, index := range []*index{x, narrow} {
+			if got, want := index.hides(text), index.hidesWithin(text, 0, len(text)); got != want {
+				t.Fatalf("%q hides something: %v, and byte by byte %v", text, got, want)
+			}
+		}
+	}
+}
