@@ -27,10 +27,11 @@ func (s *scanner) skipLong(i int) int {
 			s.look(i)
 			continue
 		}
-		next := i + 64 - int(at%64)
-		for marks := s.marks[at/64%(window/64)] >> (at % 64); marks != 0; {
+		group, end := i-int(at%64), i
+		// No bit moves, since the place of the next mark is what all waits for.
+		for marks := s.marks[at/64%(window/64)] &^ (1<<(at%64) - 1); marks != 0; {
 			n := bits.TrailingZeros64(marks)
-			if i += n; i >= len(d) || d[i] < ' ' {
+			if i = group + n; i >= len(d) || d[i] < ' ' {
 				return ^i
 			}
 			if d[i] == '"' {
@@ -40,10 +41,11 @@ func (s *scanner) skipLong(i int) int {
 			if size == 0 {
 				return ^i
 			}
-			i += size
-			marks >>= n + size
+			end = i + size
+			marks &= marks - 1
+			marks &^= 2 << (n % 64) // what the backslash stands before
 		}
-		i = max(i, next)
+		i = max(group+64, end)
 	}
 	return ^len(d)
 }
