@@ -44,9 +44,9 @@ func serveCommand() *cobra.Command {
 const (
 	// heapFloor is what a serving process is taken to have in use, in bytes: with a heap of the 3 MB that there are, garbage would be
 	// collected dozens of times a second, at 7 % of a small call's cost.
-	heapFloor = 16 << 20
+	heapFloor = 20 << 20
 	// gcPercent is GOGC where the environment sets none: above heapFloor memory counts for more than what it costs to collect garbage.
-	gcPercent = 50
+	gcPercent = 40
 )
 
 func serve(cmd *cobra.Command, flags serveFlags) error {
