@@ -77,7 +77,7 @@ func hostName(host string) bool {
 	})
 }
 
-// readPath takes a plain path only: the router has a meaning of its own for braces and stars.
+// readPath takes a plain path only, which clients write in one way.
 func readPath(l *loader, c *Config, at place) {
 	v, ok := l.text(at)
 	if !ok {

@@ -1,6 +1,7 @@
 package modern
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"os"
@@ -26,13 +27,40 @@ import (
 type logged struct {
 	mu   sync.Mutex
 	text []byte
+	more chan struct{} // closed when there is more; nil while nobody waits
 }
 
 func (l *logged) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text = append(l.text, p...)
+	if l.more != nil {
+		close(l.more)
+		l.more = nil
+	}
 	return len(p), nil
+}
+
+// await returns when the log holds text.
+func (l *logged) await(t *testing.T, text string) {
+	t.Helper()
+	for {
+		l.mu.Lock()
+		if bytes.Contains(l.text, []byte(text)) {
+			l.mu.Unlock()
+			return
+		}
+		if l.more == nil {
+			l.more = make(chan struct{})
+		}
+		more := l.more
+		l.mu.Unlock()
+		select {
+		case <-more:
+		case <-t.Context().Done():
+			t.Fatalf("the log does not say %q:\n%s", text, l)
+		}
+	}
 }
 
 func (l *logged) String() string {

@@ -60,16 +60,16 @@ type Config struct {
 
 // A Client makes exchanges with one server. It is safe for concurrent use.
 type Client struct {
-	cfg       Config
-	transport http.RoundTripper // of what does not go over connections of the client's own
-	address   string            // of the server, where most requests do; empty where none does
-	template  *http.Request
-	fixed     http.Header   // Config.Header but for the authorization, which the credential may replace
-	authority []string      // that authorization
-	start     string        // what requests over connections of the client's own begin with
-	fields    string        // fixed as these have it
-	bad       error         // why they cannot have it
-	large     chan struct{} // holds a token for each reply over largeResult that is being read
+	cfg           Config
+	transport     http.RoundTripper // of what does not go over connections of the client's own
+	address       string            // of the server, where most requests do; empty where none does
+	template      *http.Request
+	fixed         http.Header   // Config.Header but for the authorization, which the credential may replace
+	authorization []string      // of Config.Header
+	start         string        // what requests over connections of the client's own begin with
+	fields        string        // fixed as these have it
+	bad           error         // why they cannot have it
+	large         chan struct{} // holds a token for each reply over largeResult that is being read
 
 	life    context.Context // ends with Close
 	end     context.CancelFunc
@@ -97,7 +97,7 @@ func New(cfg Config) *Client {
 		dialer: (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
 	}
 	c.life, c.end = context.WithCancel(context.Background())
-	c.fixed, c.authority = maps.Clone(cfg.Header), cfg.Header["Authorization"]
+	c.fixed, c.authorization = maps.Clone(cfg.Header), cfg.Header["Authorization"]
 	delete(c.fixed, "Authorization")
 	if c.transport == nil {
 		c.transport = &http.Transport{
@@ -237,8 +237,8 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 	}
 	r := c.template.WithContext(ctx)
 	r.Header = header
-	if c.authority != nil {
-		header["Authorization"] = c.authority
+	if c.authorization != nil {
+		header["Authorization"] = c.authorization
 	}
 	if !direct {
 		maps.Copy(header, c.fixed)
