@@ -90,13 +90,12 @@ func (h *overHTTP) listen(ctx context.Context, req *upstream.Request, hear func(
 func fixedHeader(cfg Config) http.Header {
 	h := exchange.Header(cfg.Header, version(cfg))
 	h.Set(mcp.HeaderVersion, mcp.Modern)
-	for _, name := range []string{mcp.HeaderMethod, mcp.HeaderName} { // which are each request's own
-		h.Del(name)
-	}
+	h.Del(mcp.HeaderMethod) // these two are each request's own
+	h.Del(mcp.HeaderName)
 	return h
 }
 
-// headerOf is what req's header has beside fixedHeader. The upstream's own members win over req's.
+// headerOf is what req's header has beside fixedHeader, which wins over it.
 func headerOf(req *upstream.Request) http.Header {
 	out := make(http.Header, len(req.Header)+3) // one more for the credential
 	maps.Copy(out, req.Header)
@@ -120,11 +119,7 @@ func (u *Upstream) body(id []byte, req *upstream.Request, params wire.Object) (b
 	}
 	meta := u.metaOf(params, client)
 	size := params.Size() + len(meta) + len(req.Method) + len(id) + 64
-	if large = exchange.NewRoom(size); large != nil {
-		body = large.Bytes()
-	} else {
-		body = make([]byte, 0, size)
-	}
+	body, large = exchange.NewRoom(size)
 	body = wire.AppendEditedRequest(body, id, req.Method, params, wire.Edit{Name: "_meta", Value: meta})
 	start := len(`{"jsonrpc":"2.0","id":`)
 	return body, body[start : start+len(id)], large

@@ -115,19 +115,22 @@ var pool = sync.Pool{New: func() any { return new([]byte) }}
 
 // room is an empty buffer of that size or more.
 func (b *body) room(size int) []byte {
-	if size < minPooled || size > maxPooled {
-		return make([]byte, 0, size)
+	data, again := buffer(size)
+	if again {
+		b.pooled = data
 	}
-	b.pooled = pooled(size)
-	return b.pooled
+	return data
 }
 
-// pooled is an empty buffer of that size or more that may have been used before.
-func pooled(size int) []byte {
-	if buffer := *pool.Get().(*[]byte); cap(buffer) >= size {
-		return buffer[:0]
+// buffer is an empty one of that size or more. again says that it belongs into the pool once nobody reads it any more.
+func buffer(size int) (data []byte, again bool) {
+	if size < minPooled || size > maxPooled {
+		return make([]byte, 0, size), false
 	}
-	return make([]byte, 0, (size+minPooled-1)/minPooled*minPooled)
+	if used := *pool.Get().(*[]byte); cap(used) >= size {
+		return used[:0], true
+	}
+	return make([]byte, 0, (size+minPooled-1)/minPooled*minPooled), true
 }
 
 // lend has who holds the reply give the buffer back that it lies in. Without a hold nobody says when it is not read any more.

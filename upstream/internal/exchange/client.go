@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -246,14 +245,9 @@ func (c *Client) attempt(ctx context.Context, req *Request, header http.Header, 
 	switch {
 	case req.method != "":
 		r.Method = req.method
-	case !direct && req.Room != nil:
-		r.ContentLength = int64(len(req.Body))
-		r.Body = req.Room.sending(req.Body)
 	case !direct:
 		r.ContentLength = int64(len(req.Body))
-		// A plain bytes.Reader is what net/http writes together with the headers, in one piece. It is kept from sending it a
-		// second time by the missing GetBody.
-		r.Body = io.NopCloser(bytes.NewReader(req.Body))
+		r.Body = req.Room.sending(req.Body)
 	}
 	if c.cfg.Credential != nil {
 		if token, err = c.sign(l, r); err != nil {

@@ -157,9 +157,19 @@ func (c *Client) connect(ctx context.Context, l *leg) (*http1, error) {
 func (c *Client) prepare() {
 	c.bad = checkFields(c.fixed)
 	c.start = startLine(c.template)
-	for _, name := range slices.Sorted(maps.Keys(c.fixed)) {
-		for _, value := range c.fixed[name] {
-			c.fields += name + ": " + value + "\r\n"
+	var fields strings.Builder
+	writeFields(&fields, c.fixed, slices.Collect(maps.Keys(c.fixed)))
+	c.fields = fields.String()
+}
+
+// writeFields writes the headers of h that have these names, in order.
+func writeFields(w io.StringWriter, h http.Header, names []string) {
+	slices.Sort(names)
+	for _, name := range names {
+		for _, value := range h[name] {
+			for _, s := range [...]string{name, ": ", value, "\r\n"} {
+				_, _ = w.WriteString(s) // a buffer, which keeps its first error for its end
+			}
 		}
 	}
 }
@@ -185,14 +195,7 @@ func (p *http1) write(r *http.Request, body []byte) error {
 			p.names = append(p.names, name)
 		}
 	}
-	slices.Sort(p.names)
-	for _, name := range p.names {
-		for _, value := range r.Header[name] {
-			for _, s := range [...]string{name, ": ", value, "\r\n"} {
-				_, _ = p.w.WriteString(s)
-			}
-		}
-	}
+	writeFields(p.w, r.Header, p.names)
 	_, _ = p.w.WriteString("Content-Length: ")
 	_, _ = p.w.Write(strconv.AppendInt(p.w.AvailableBuffer(), int64(len(body)), 10))
 	_, _ = p.w.WriteString("\r\n\r\n")

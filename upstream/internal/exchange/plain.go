@@ -11,7 +11,7 @@ import (
 )
 
 // A plain is a response as nearly every small one is: its header has come in one piece, and the body has an announced length
-// (RFC 9112, sections 6 and 7). Everything else is left to net/http, which needs six times as long.
+// (RFC 9112, sections 6 and 7). Everything else is left to net/http, which needs 1.7 times as long.
 type plain struct {
 	http.Response
 	body   sized
@@ -88,7 +88,7 @@ func (p *plain) readHeader(lines string) bool {
 			if !strings.EqualFold(value, "keep-alive") {
 				return false
 			}
-		case "Transfer-Encoding", "Trailer", "Upgrade", "Pragma":
+		case "Transfer-Encoding", "Trailer", "Upgrade", "Pragma": // of the last net/http makes a Cache-Control
 			return false
 		}
 		if _, twice := p.Header[name]; twice {

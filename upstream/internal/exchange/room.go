@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"sync"
@@ -14,18 +15,17 @@ type Room struct {
 	readers atomic.Int32
 }
 
-// NewRoom gives a Room for a message of up to size bytes, whose Request must be given to Do, or nil where one is not worth while.
-func NewRoom(size int) *Room {
-	if size < minPooled || size > maxPooled {
-		return nil
+// NewRoom gives an empty slice for a message of up to size bytes and the Room that it is in, which must be given to Do with the message:
+// nil where one is not worth while.
+func NewRoom(size int) ([]byte, *Room) {
+	data, again := buffer(size)
+	if !again {
+		return data, nil
 	}
-	r := &Room{data: pooled(size)}
+	r := &Room{data: data}
 	r.readers.Store(1)
-	return r
+	return data, r
 }
-
-// Bytes is the empty slice to append the message to.
-func (r *Room) Bytes() []byte { return r.data[:0] }
 
 func (r *Room) release() {
 	if r != nil && r.readers.Add(-1) == 0 {
@@ -33,8 +33,13 @@ func (r *Room) release() {
 	}
 }
 
-// sending gives message, which is in r, to be sent once.
+// sending gives message, which is in r if that is one, to be sent once.
 func (r *Room) sending(message []byte) io.ReadCloser {
+	if r == nil {
+		// A plain bytes.Reader is what net/http writes together with the headers, in one piece. It is kept from sending it a
+		// second time by the missing GetBody.
+		return io.NopCloser(bytes.NewReader(message))
+	}
 	r.readers.Add(1)
 	return &sending{room: r, left: message}
 }

@@ -8,11 +8,13 @@ import (
 )
 
 func TestARoomIsGivenBackOnce(t *testing.T) {
-	if NewRoom(minPooled-1) != nil || NewRoom(maxPooled+1) != nil {
-		t.Error("a small message or a huge one has a room")
+	for _, size := range []int{minPooled - 1, maxPooled + 1} {
+		if empty, r := NewRoom(size); r != nil || len(empty) != 0 || cap(empty) < size {
+			t.Errorf("a message of %d bytes has the room %v and %d bytes", size, r, cap(empty))
+		}
 	}
-	r := NewRoom(minPooled)
-	message := append(r.Bytes(), "message"...)
+	message, r := NewRoom(minPooled)
+	message = append(message, "message"...)
 	first, second := r.sending(message), r.sending(message)
 	r.release()
 	if n := r.readers.Load(); n != 2 {
