@@ -16,20 +16,15 @@ type Edit struct {
 // An edit reaches all members of its name, so that none is left for a reader that prefers the last. The zero
 // Object reads as the empty one. No name may stand in two edits.
 func (o Object) AppendEdited(dst []byte, edits ...Edit) []byte {
-	if o.later != nil {
-		var room [fewEdits]Edit
-		edits = o.allEdits(room[:0], edits)
-	}
-	dst, _ = o.edit(dst, nil, edits)
+	var room [fewEdits]Edit
+	dst, _ = o.edit(dst, nil, o.allEdits(room[:0], edits))
 	return dst
 }
 
 // Edited is AppendEdited into a new slice, or o's own text where the edits change nothing.
 func (o Object) Edited(edits ...Edit) []byte {
-	if o.later != nil {
-		var room [fewEdits]Edit
-		edits = o.allEdits(room[:0], edits)
-	}
+	var room [fewEdits]Edit
+	edits = o.allEdits(room[:0], edits)
 	size, changes := o.sizeOf(edits)
 	if !changes {
 		return o.raw
@@ -40,13 +35,8 @@ func (o Object) Edited(edits ...Edit) []byte {
 
 // With is the object that Edited gives the text of.
 func (o Object) With(edits ...Edit) Object {
-	if len(edits) == 0 && o.later == nil {
-		return o
-	}
-	if o.later != nil {
-		var room [fewEdits]Edit
-		edits = o.allEdits(room[:0], edits)
-	}
+	var room [fewEdits]Edit
+	edits = o.allEdits(room[:0], edits)
 	size, changes := o.sizeOf(edits)
 	if !changes {
 		return Object{raw: o.raw, members: o.members}
@@ -62,30 +52,38 @@ func (o Object) Later(edits ...Edit) Object {
 		return o.With(edits...)
 	}
 	if _, changes := o.sizeOf(edits); changes || o.later != nil {
-		all := o.allEdits(make([]Edit, 0, len(o.pending())+len(edits)), edits)
+		var room [fewEdits]Edit
+		all := append([]Edit(nil), o.allEdits(room[:0], edits)...) // slices.Clone would have the caller's edits escape
 		o.later = &all
 	}
 	return o
 }
 
+// settled is o with its edits carried out.
+func (o Object) settled() Object {
+	if o.later == nil {
+		return o
+	}
+	return o.With()
+}
+
 // fewEdits is how many edits need no allocation.
 const fewEdits = 8
 
-// allEdits appends to room what o still has to be changed by, and then by edits.
+// allEdits is what o still has to be changed by, and then by edits. It is in room where it is neither of them.
 func (o Object) allEdits(room, edits []Edit) []Edit {
-	for _, e := range o.pending() {
+	switch {
+	case o.later == nil:
+		return edits
+	case len(edits) == 0:
+		return *o.later
+	}
+	for _, e := range *o.later {
 		if !slices.ContainsFunc(edits, func(later Edit) bool { return later.Name == e.Name }) {
 			room = append(room, e)
 		}
 	}
 	return append(room, edits...)
-}
-
-func (o Object) pending() []Edit {
-	if o.later == nil {
-		return nil
-	}
-	return *o.later
 }
 
 // sizeOf is at least the size of the edited text. changes is false where that is o's own.
@@ -162,7 +160,7 @@ func (o Object) edit(dst []byte, members []member, edits []Edit) ([]byte, []memb
 // Rewrite is o's text with what f makes of each member's value, in one pass: the value itself keeps the member as it is, nil takes it
 // off. It gives o's own text where f keeps everything.
 func (o Object) Rewrite(f func(name string, value []byte) []byte) []byte {
-	o = o.With()
+	o = o.settled()
 	var dst []byte
 	last, kept := uint32(1), 0
 	for i, m := range o.members {

@@ -35,23 +35,22 @@ func (o Object) Raw() []byte {
 
 // Size is the length of Raw, or a little more.
 func (o Object) Size() int {
-	size, _ := o.sizeOf(o.pending())
+	size, _ := o.sizeOf(o.allEdits(nil, nil))
 	return size
 }
 
 // Len is the number of members.
 func (o Object) Len() int {
-	if o.later != nil {
-		return o.With().Len()
-	}
-	return len(o.members)
+	return len(o.settled().members)
 }
 
 // Value is the text of the first member with that name, without the white space around it. It must not be changed.
 func (o Object) Value(name string) ([]byte, bool) {
-	for _, e := range o.pending() {
-		if e.Name == name {
-			return e.Value, e.Value != nil
+	if o.later != nil {
+		for _, e := range *o.later {
+			if e.Name == name {
+				return e.Value, e.Value != nil
+			}
 		}
 	}
 	for _, m := range o.members {
@@ -71,7 +70,7 @@ func (o Object) Has(name string) bool {
 // Unique reports whether each name stands at most once. A reply may repeat names; one whose reader has to
 // choose between two values of a member says nothing that can be relied on.
 func (o Object) Unique(names ...string) bool {
-	o = o.With()
+	o = o.settled()
 	for _, name := range names {
 		seen := false
 		for _, m := range o.members {
@@ -120,7 +119,7 @@ func (o Object) Object(name string) (Object, bool) {
 
 // All yields each member's decoded name and the text of its value, in order.
 func (o Object) All() func(yield func(name string, value []byte) bool) {
-	o = o.With()
+	o = o.settled()
 	return func(yield func(string, []byte) bool) {
 		for _, m := range o.members {
 			name, _ := Unquote(o.raw[m.nameStart:m.nameEnd])
