@@ -30,3 +30,11 @@ func exactly(w uint64) uint64 {
 	// The product brings the bits of eight bytes together in the highest one.
 	return ^none & high >> 7 * 0x0102040810204080 >> 56
 }
+
+// special has the high bit of the first byte set that is a quote, a backslash or a control character, and none where there is no
+// such byte. Those of later bytes mean nothing.
+func special(w uint64) uint64 {
+	// With the bit 2 turned over, control characters stay below the space, and the quote takes its place.
+	low, backslash := w^2*each, w^'\\'*each
+	return ((low-(' '+1)*each)&^low | (backslash-each)&^backslash) & high
+}

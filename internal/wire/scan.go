@@ -25,7 +25,6 @@ type scanner struct {
 	// What skip is in: by the depth that was left, whether it is an object, and where names must be unique, what is known of those.
 	objects [maxReplyDepth/64 + 1]uint64
 	inner   []opened
-	name    int // where the last one begins
 
 	// Where the next quotes, backslashes and control characters are: a bit for each of the seen bytes at from and after it.
 	from  int

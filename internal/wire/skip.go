@@ -1,16 +1,12 @@
 package wire
 
-import (
-	"math/bits"
-)
-
 // skip reads the value at i.
 //
-// It is one long loop, and has the reading of a string in it twice, so that places and depth stay in registers: a large structured
-// result is little but short strings and numbers, and each call between them would cost as much as they do.
+// It is one long loop, so that places and depth stay in registers: a large structured result is little but short strings and numbers, and
+// each call between them would cost as much as they do.
 func (s *scanner) skip(i int) int {
 	d, depth, outer := s.data, s.depth, s.depth
-	object := false // the innermost is one
+	object, start := false, 0 // whether the innermost is one, and where its name begins
 	for {
 	value:
 		if i = space(d, i); i == len(d) {
@@ -18,16 +14,9 @@ func (s *scanner) skip(i int) int {
 		}
 		switch c := d[i]; {
 		case c == '"':
-			i++
-			if at := uint(i - s.from); at < s.seen {
-				if marks := s.marks[at/64%(window/64)] >> (at % 64); marks != 0 {
-					if end := i + bits.TrailingZeros64(marks); end < len(d) && d[end] == '"' {
-						i = end + 1
-						break
-					}
-				}
-			}
-			if i = s.skipLong(i); i < 0 {
+			if end := s.nextMark(i + 1); end < len(d) && d[end] == '"' {
+				i = end + 1
+			} else if i = s.skipLong(i + 1); i < 0 {
 				return i
 			}
 		case c == '{':
@@ -100,22 +89,14 @@ func (s *scanner) skip(i int) int {
 		if i == len(d) || d[i] != '"' {
 			return ^i
 		}
-		s.name = i
-		i++
-		if at := uint(i - s.from); at < s.seen {
-			if marks := s.marks[at/64%(window/64)] >> (at % 64); marks != 0 {
-				if end := i + bits.TrailingZeros64(marks); end < len(d) && d[end] == '"' {
-					i = end + 1
-					goto named
-				}
-			}
-		}
-		if i = s.skipLong(i); i < 0 {
+		start = i
+		if end := s.nextMark(i + 1); end < len(d) && d[end] == '"' {
+			i = end + 1
+		} else if i = s.skipLong(i + 1); i < 0 {
 			return i
 		}
-	named:
-		if s.unique && s.renamed(i) {
-			return ^s.name
+		if s.unique && s.renamed(start, i) {
+			return ^start
 		}
 		if i < len(d) && d[i] <= ' ' {
 			i = space(d, i)
@@ -127,10 +108,10 @@ func (s *scanner) skip(i int) int {
 	}
 }
 
-// renamed reports whether the innermost object has had the name before that ends at i.
-func (s *scanner) renamed(i int) bool {
+// renamed reports whether the innermost object has had the name before that is there.
+func (s *scanner) renamed(start, end int) bool {
 	o := &s.inner[len(s.inner)-1]
-	o.nameStart, o.nameEnd = s.name, i
+	o.nameStart, o.nameEnd = start, end
 	s.repeated = s.repeats(o)
 	return s.repeated
 }

@@ -1,21 +1,26 @@
 package wire
 
 import (
-	"encoding/binary"
+	"math"
 	"math/bits"
 )
 
 // skipString reads the string whose opening quote is before i.
 func (s *scanner) skipString(i int) int {
-	d := s.data
-	if len(d)-i >= 8 {
-		if marks := special(binary.LittleEndian.Uint64(d[i:])); marks != 0 {
-			if end := i + bits.TrailingZeros64(marks)/8; d[end] == '"' {
-				return end + 1
-			}
-		}
+	if end := s.nextMark(i); end < len(s.data) && s.data[end] == '"' {
+		return end + 1
 	}
 	return s.skipLong(i)
+}
+
+// nextMark is the place of the next mark in the group of i, and beyond the text where that is not known.
+func (s *scanner) nextMark(i int) int {
+	if at := uint(i - s.from); at < s.seen {
+		if marks := s.marks[at/64%(window/64)] >> (at % 64); marks != 0 {
+			return i + bits.TrailingZeros64(marks)
+		}
+	}
+	return math.MaxInt
 }
 
 // skipLong reads the rest of a string, from i on, by its marks.
@@ -84,14 +89,6 @@ const (
 	each = 0x0101010101010101
 	high = 0x80 * each
 )
-
-// special has the high bit of the first byte set that is a quote, a backslash or a control character, and none where there is no
-// such byte. Those of later bytes mean nothing.
-func special(w uint64) uint64 {
-	// With the bit 2 turned over, control characters stay below the space, and the quote takes its place.
-	low, backslash := w^2*each, w^'\\'*each
-	return ((low-(' '+1)*each)&^low | (backslash-each)&^backslash) & high
-}
 
 // simple are the characters that a backslash makes an escape of two with, hex those that write a number.
 var simple, hex = setOf(`"\/bfnrt`), setOf("0123456789abcdefABCDEF")
