@@ -104,7 +104,7 @@ func (s *soaking) judge(before, after holdings) error {
 		{"goroutines", before.goroutines, after.goroutines, "", 8},
 		{"descriptors", before.descriptors, after.descriptors, "", 8},
 		{"children", before.children, after.children, "", 0},
-		{"heap in use", before.heap / 1e6, after.heap / 1e6, "MB", before.heap/2e6 + 4},
+		{"heap in use", before.heap / 1e6, after.heap / 1e6, "MB", before.heap/4e6 + 4},
 		{"memory", before.resident / 1e6, after.resident / 1e6, "MB", before.resident/2e6 + 16},
 	} {
 		s.found(one.what+" at the end", one.now, one.unit, one.at+one.room)

@@ -148,22 +148,25 @@ func (s *scaling) backend(ctx context.Context, tools int) (*process, error) {
 	return s.begin(start(ctx, "the backend", role("backend", "-tools", strconv.Itoa(tools-len(callable)))))
 }
 
-// gateway starts one with that many upstreams, u0 and on, all at one backend. Each has the settings of more, lines of YAML.
-func (s *scaling) gateway(ctx context.Context, upstreams int, backend *process, more string) (*process, error) {
+// gateway starts one with that many upstreams, u0 and on, all at one backend with so many tools, which it starts too. Each has the
+// settings of more, lines of YAML.
+func (s *scaling) gateway(ctx context.Context, upstreams, tools int, more string) (p, backend *process, err error) {
+	if backend, err = s.backend(ctx, tools); err != nil {
+		return nil, nil, err
+	}
 	dir, err := os.MkdirTemp(s.dir, "gateway-")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var c strings.Builder
 	fmt.Fprintf(&c, "log_level: info\ncallers: {keys: {bench: \"sha256:%s\"}}\nupstreams:\n", digest(s.key))
 	for i := range upstreams {
 		fmt.Fprintf(&c, "  u%d:\n    url: http://%s/mcp\n    credential: {bearer: %s}\n%s", i, backend.address, secret(40), more)
 	}
-	p, err := s.begin(startGateway(ctx, s.binary, dir, c.String()))
-	if err != nil {
-		return nil, err
+	if p, err = s.begin(startGateway(ctx, s.binary, dir, c.String())); err != nil {
+		return nil, nil, err
 	}
-	return p, listed(ctx, p, upstreams)
+	return p, backend, listed(ctx, p, upstreams)
 }
 
 // listed waits until all upstreams of a gateway have been listed.

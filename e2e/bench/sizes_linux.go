@@ -26,11 +26,7 @@ func (s *scaling) calls(ctx context.Context) error {
 	alone := &cell{call: small.name, connections: 1}
 	sizes := []size{{1, 10}, {10, 100}, {50, 500}, {200, 2_000}, {1, 100}, {1, 1_000}, {1, 10_000}}
 	for _, z := range sizes {
-		backend, err := s.backend(ctx, z.tools/z.upstreams)
-		if err != nil {
-			return err
-		}
-		p, err := s.gateway(ctx, z.upstreams, backend, "")
+		p, _, err := s.gateway(ctx, z.upstreams, z.tools/z.upstreams, "")
 		if err != nil {
 			return err
 		}
@@ -59,11 +55,7 @@ func (s *scaling) calls(ctx context.Context) error {
 // lists measures all pages of a long list against a ReverseProxy that passes the same bytes on.
 func (s *scaling) lists(ctx context.Context) error {
 	z := size{50, 5_000}
-	backend, err := s.backend(ctx, z.tools/z.upstreams)
-	if err != nil {
-		return err
-	}
-	p, err := s.gateway(ctx, z.upstreams, backend, "")
+	p, _, err := s.gateway(ctx, z.upstreams, z.tools/z.upstreams, "")
 	if err != nil {
 		return err
 	}

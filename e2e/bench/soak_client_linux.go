@@ -52,17 +52,22 @@ func newSoakClient(s *soaking, random *rand.Rand, legacy bool) *soakClient {
 		http: http.Client{Transport: &http.Transport{}}, known: map[string]template{}}
 }
 
+// ended reports whether it is over, or ctx has ended.
+func ended(ctx context.Context, over <-chan struct{}) bool {
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
+}
+
 // call makes calls until it is over, and begins anew now and then.
 func (c *soakClient) call(ctx context.Context, over <-chan struct{}) error {
 	defer c.http.CloseIdleConnections()
-	for {
-		select {
-		case <-over:
-			return nil
-		case <-ctx.Done():
-			return nil
-		default:
-		}
+	for !ended(ctx, over) {
 		if c.legacy && c.session == "" {
 			var err error
 			if c.session, err = handshake(ctx, c.soaking.gateway.address, c.key); err != nil {
@@ -77,6 +82,7 @@ func (c *soakClient) call(ctx context.Context, over <-chan struct{}) error {
 			c.http.CloseIdleConnections()
 		}
 	}
+	return nil
 }
 
 // any makes one call of any kind of any upstream.
@@ -216,18 +222,12 @@ func (c *soakClient) post(ctx context.Context, k kind, name string, i id) ([]byt
 
 // hear listens until it is over, on one stream after the other: some end when the client has heard a notice, some after a while.
 func (c *soakClient) hear(ctx context.Context, over <-chan struct{}) error {
-	for {
-		select {
-		case <-over:
-			return nil
-		case <-ctx.Done():
-			return nil
-		default:
-		}
+	for !ended(ctx, over) {
 		if err := c.listen(ctx, over); err != nil {
 			return fmt.Errorf("listening: %w", err)
 		}
 	}
+	return nil
 }
 
 // listen holds one stream.
@@ -248,7 +248,7 @@ func (c *soakClient) listen(ctx context.Context, over <-chan struct{}) error {
 	if err := conn.SetReadDeadline(patience); err != nil {
 		return err
 	}
-	for {
+	for !ended(ctx, over) {
 		line, err := nextLine(in)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil
@@ -262,12 +262,6 @@ func (c *soakClient) listen(ctx context.Context, over <-chan struct{}) error {
 				return nil
 			}
 		}
-		select {
-		case <-over:
-			return nil
-		case <-ctx.Done():
-			return nil
-		default:
-		}
 	}
+	return nil
 }

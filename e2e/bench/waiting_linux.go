@@ -16,11 +16,7 @@ const waiting = 1_000
 
 // hung measures one upstream while calls wait for another that answers nothing.
 func (s *scaling) hung(ctx context.Context) error {
-	backend, err := s.backend(ctx, len(callable))
-	if err != nil {
-		return err
-	}
-	p, err := s.gateway(ctx, 2, backend, fmt.Sprintf("    timeout: 1h\n    concurrency: %d\n    queue: %d\n", waiting/2, waiting/2))
+	p, _, err := s.gateway(ctx, 2, len(callable), fmt.Sprintf("    timeout: 1h\n    concurrency: %d\n    queue: %d\n", waiting/2, waiting/2))
 	if err != nil {
 		return err
 	}
@@ -118,11 +114,7 @@ func (s *scaling) idle(ctx context.Context) error {
 	if err := allowFiles(uint64(s.listeners) + 1_000); err != nil {
 		return err
 	}
-	backend, err := s.backend(ctx, len(callable))
-	if err != nil {
-		return err
-	}
-	p, err := s.gateway(ctx, 1, backend, "")
+	p, backend, err := s.gateway(ctx, 1, len(callable), "")
 	if err != nil {
 		return err
 	}
