@@ -49,13 +49,16 @@ const (
 	gcPercent = 40
 )
 
-func serve(cmd *cobra.Command, flags serveFlags) error {
-	// Never written to, so that it takes no memory.
-	floor := make([]byte, heapFloor)
-	defer runtime.KeepAlive(floor)
+// paceGC paces the collection of garbage by both, for as long as its result is kept.
+func paceGC() (floor []byte) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	return make([]byte, heapFloor) // never written to, so that it takes no memory
+}
+
+func serve(cmd *cobra.Command, flags serveFlags) error {
+	defer runtime.KeepAlive(paceGC())
 	// Both end the process by default: a reload that comes early, and a reader of the log that has gone, which would leave
 	// the children behind.
 	signals := make(chan os.Signal, 8)

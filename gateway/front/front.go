@@ -196,7 +196,7 @@ func RefuseShutdown(w http.ResponseWriter) {
 func (f *Front) EndStreams() {
 	f.endOnce.Do(func() {
 		close(f.ending)
-		f.Readmit()
+		f.wakeListeners()
 	})
 }
 
@@ -204,7 +204,9 @@ func (f *Front) EndStreams() {
 func (f *Front) Listening() int { return int(f.listening.Load()) }
 
 // Readmit ends the listening of callers that Config.Admits no longer admits, by the grant with which it began.
-func (f *Front) Readmit() { close(*f.recheck.Swap(new(make(chan struct{})))) }
+func (f *Front) Readmit() { f.wakeListeners() }
+
+func (f *Front) wakeListeners() { close(*f.recheck.Swap(new(make(chan struct{})))) }
 
 // Cut ends the calls in flight with cause, and all listening, and refuses new requests. It returns at once, so that their
 // answers can still go out.

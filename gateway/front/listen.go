@@ -78,13 +78,14 @@ func (l *listener) serve(ctx context.Context) {
 
 // greeting is what the stream begins with.
 func (l *listener) greeting() []byte {
-	switch {
-	case l.id == nil:
+	if l.id == nil {
 		return keepaliveComment
-	case l.tools:
-		return notification(mcp.NotificationAcknowledged, subscription(l.id, `},"notifications":{"toolsListChanged":true}}`))
 	}
-	return notification(mcp.NotificationAcknowledged, subscription(l.id, `},"notifications":{}}`))
+	heard := `{}`
+	if l.tools {
+		heard = `{"toolsListChanged":true}`
+	}
+	return notification(mcp.NotificationAcknowledged, subscription(l.id, `},"notifications":`+heard+`}`))
 }
 
 // notice is made when it is written: most listeners wait for long.

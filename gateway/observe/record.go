@@ -73,7 +73,7 @@ func (o *Observer) count(r *Record) {
 	}
 	t := o.tallies[r.Upstream]
 	if t == nil {
-		t = newTally()
+		t = &tally{outcomes: map[string]uint64{}, series: map[kind]*series{}}
 		o.tallies[r.Upstream] = t
 	}
 	t.add(r, outcome)

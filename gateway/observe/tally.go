@@ -20,10 +20,6 @@ type tally struct {
 	series    map[kind]*series
 }
 
-func newTally() *tally {
-	return &tally{outcomes: map[string]uint64{}, series: map[kind]*series{}}
-}
-
 func (t *tally) add(r *Record, outcome string) {
 	t.outcomes[outcome]++
 	if !r.sent() {
